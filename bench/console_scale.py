@@ -68,6 +68,7 @@ def report_of(app: str, node: int, scale: Scale, sequence: int = 1) -> Report:
         *(partition_of(app, number, keys, at_ms, sequence) for number in numbers),
         minor=MINOR,
         app=app,
+        secrets=[],
         host=f"host-{node // 10}",
         pid=1_000 + node,
         started_at_ms=at_ms - 3_600_000,

@@ -244,7 +244,7 @@ class App(Router):
         return topic
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> DeclaredTopics:
         """The topics that the app declares by name: those of `topic`, and those that its routes read and write.
 
         `awoke topics apply` makes the cluster's topics so. The setting `topics_check` says what follows at start if

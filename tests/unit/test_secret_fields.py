@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, NewType, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Generic, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
 
 import msgspec
 import pydantic
@@ -11,7 +11,8 @@ import pytest
 
 import awoke
 from awoke.codecs.codec import decoder_for
-from awoke.secret_fields import has_secrets, masked, unmarked
+from awoke.secret_fields import PATHS_MAX, has_secrets, masked, paths_of, unmarked
+from awoke.secret_paths import SecretPaths
 from awoke.secrets import HIDDEN
 
 Pin = NewType("Pin", Annotated[str, awoke.Secret])
@@ -43,6 +44,27 @@ class Typed(TypedDict):
     number: NotRequired[Annotated[str, awoke.Secret]]
 
 
+T = TypeVar("T")
+
+
+class Envelope(msgspec.Struct, Generic[T]):
+    data: list[T]
+    last: T | None = None
+
+
+class OfPlain(Envelope[Plain]): ...
+
+
+class Wrapped(pydantic.BaseModel, Generic[T]):
+    data: T
+    pin: Annotated[str, awoke.Secret] = pydantic.Field("", validation_alias=pydantic.AliasPath("more", "pin"))
+
+
+class Row(NamedTuple):
+    name: str
+    pin: Pin
+
+
 class Unresolved(msgspec.Struct):
     other: NotThere  # type: ignore[name-defined]  # noqa: F821
 
@@ -72,6 +94,15 @@ class Open(msgspec.Struct):
         (Plain, {"pin": "S", "name": "a"}, {"pin": HIDDEN, "name": "a"}),
         (Typed, {"number": "S"}, {"number": HIDDEN}),
         (Annotated[dict[str, Any], awoke.Secret], {"a": "S"}, HIDDEN),
+        (dict[Pin, int], {"S": 1}, HIDDEN),
+        (tuple[str, Pin], ["a", "S"], ["a", HIDDEN]),
+        (Row, ["a", "S"], ["a", HIDDEN]),
+        (Envelope[Plain], {"data": [{"pin": "S"}]}, {"data": [{"pin": HIDDEN}]}),
+        (Envelope[Plain], {"last": {"pin": "S"}}, {"last": {"pin": HIDDEN}}),
+        (OfPlain, {"last": {"pin": "S"}}, {"last": {"pin": HIDDEN}}),
+        (awoke.CloudEvent[Plain], {"data": {"pin": "S"}}, {"data": {"pin": HIDDEN}}),
+        (Wrapped[Plain], {"data": {"pin": "S"}}, {"data": {"pin": HIDDEN}}),
+        (Wrapped[int], {"pin": "S", "more": {"pin": "S"}}, {"pin": HIDDEN, "more": {"pin": HIDDEN}}),
         (Unresolved, {"other": "S"}, {"other": HIDDEN}),
     ],
 )
@@ -84,6 +115,40 @@ def test_secrets_are_masked_wherever_a_type_has_them(kind: Any, document: Any, s
 def test_other_types_have_no_secrets(kind: Any) -> None:
     assert not has_secrets(kind)
     assert masked(kind, {"a": ["b"]}) == {"a": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "paths"),
+    [
+        (Card, SecretPaths(["/cardNumber"], ["/card_number"], [("/before", "")])),
+        (list[Plain], SecretPaths(["/*/pin"])),
+        (Plain | int, SecretPaths([], ["/pin"])),
+        (Typed, SecretPaths([], ["/number"])),
+        (Listed, SecretPaths(["/2"])),
+        (Pin, SecretPaths([""])),
+        (Open, SecretPaths()),
+    ],
+)
+def test_a_type_has_the_paths_of_its_secrets(kind: Any, paths: SecretPaths) -> None:
+    assert paths_of(kind) == paths
+
+
+def test_a_type_with_too_many_paths_is_secret_as_a_whole() -> None:
+    wide = msgspec.defstruct("Wide", [(f"f{number}", Pin) for number in range(PATHS_MAX + 1)])
+    assert paths_of(wide) == SecretPaths([""])
+
+
+class Deep(msgspec.Struct, Generic[T]):
+    value: T
+    more: Deep[list[T]] | None = None
+
+
+def test_a_type_without_end_is_secret_from_a_depth_on() -> None:
+    document: Any = {"value": {"pin": "S"}}
+    assert masked(Deep[Plain], document) == {"value": {"pin": HIDDEN}}
+    for _ in range(50):
+        document = {"value": 1, "more": document}
+    assert "'S'" not in str(masked(Deep[Plain], document))
 
 
 def test_a_text_that_is_marked_is_still_text() -> None:

@@ -29,7 +29,7 @@ from tests.support.python_syntax import (
 from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
 LAYERS = [
-    {"_installation", "_time", "durations", "errors", "printable", "secret_fields", "secrets"},
+    {"_installation", "_time", "durations", "errors", "printable", "secret_fields", "secret_paths", "secrets"},
     {"_native", "_waiting", "_clock", "drive"},
     {
         "checks",
@@ -51,7 +51,7 @@ LAYERS = [
     {"route_options"},
     {"routing"},
     {"group_routes", "router"},
-    {"reader", "metrics", "decoding", "dead_letters"},
+    {"reader", "metrics", "decoding", "dead_letters", "secret_topics"},
     {"rpc"},
     {"console", "web"},
     {"runtime", "logs"},

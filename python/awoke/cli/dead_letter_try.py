@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from typing import Annotated
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from awoke.cli import letters
@@ -15,6 +18,9 @@ from awoke.dead_letters.letters import letter_of, place_of
 from awoke.errors import AwokeError
 from awoke.exit_codes import EXIT_FAILED
 from awoke.printable import printable
+
+if TYPE_CHECKING:
+    from awoke.secret_topics import SecretPart
 
 
 @app.command("try")
@@ -37,6 +43,7 @@ def try_one(
     that must not change.
     """
     from awoke.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.secret_topics import declared_by
     from awoke.testing.letter_trial import try_letter
 
     wanted = place_of(place)
@@ -47,9 +54,11 @@ def try_one(
     if found is None:
         raise AwokeError(f"{topic}[{wanted[0]}] has no message at offset {wanted[1]}")
     logging.getLogger("awoke").addHandler(logging.NullHandler())  # A failure is the result here, which is shown.
-    trial = try_letter(find_app(target), letter_of(found), topic=route, group=group)
+    app_to_try = find_app(target)
+    secrets = declared_by(app_to_try)
+    trial = try_letter(app_to_try, letter_of(found), topic=route, group=group)
     for each in trial.outputs:
-        value = "no value" if each.data is None else printable(each.data)
+        value = "no value" if each.data is None else value_of(each.data, secrets.of(each.topic, "value"))
         say(f"it would send to {printable(each.topic)}: {value}")
     if trial.is_handled:
         say(f"{place} is handled")
@@ -57,3 +66,15 @@ def try_one(
     error = "" if trial.error is None else f": {type(trial.error).__name__}: {printable(str(trial.error))}"
     say(f"{place} is {trial.state} after {trial.attempts} attempts{error}")
     raise typer.Exit(EXIT_FAILED)
+
+
+def value_of(data: bytes, secrets: Collection[SecretPart]) -> str:
+    """Returns a value for people, without the fields that the app marks as secret."""
+    if not secrets:
+        return printable(data)
+    from awoke.console.explorer.parts import masked_json
+
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if all(each.form == "json" for each in secrets) and (found := masked_json(data, secrets)) is not None:
+            return printable(found)
+    return f"{len(data)} bytes with secret fields, which are not shown"

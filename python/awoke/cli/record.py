@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,6 +18,7 @@ from awoke.cli.tail import place
 from awoke.errors import ConfigError
 
 if TYPE_CHECKING:
+    from awoke.secret_topics import SecretPart
     from awoke.testing.recordings.masks import Masks
     from awoke.testing.recordings.recording import Recorded
 
@@ -38,6 +39,13 @@ def record(
         int | None, typer.Option(min=1, help="Begin with this many of the last messages of each partition.")
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Record this partition only.")] = None,
+    of_app: Annotated[
+        str | None,
+        typer.Option("--app", metavar="MODULE:APP", help="The app whose fields that awoke.Secret marks are masked."),
+    ] = None,
+    keep_secrets: Annotated[
+        bool, typer.Option("--keep-secrets", help="Record the app's secret fields as they are.")
+    ] = False,
     mask: Annotated[
         list[str] | None, typer.Option(help="Mask a field of JSON values, as in card.number; several times.")
     ] = None,
@@ -52,8 +60,14 @@ def record(
     from awoke.testing.recordings.masks import Masks  # Here and below: they load the Kafka client.
     from awoke.testing.recordings.recording import Recording, in_order, write_recording
 
-    secret = os.environ.get(SECRET, "").encode() or None
-    masks = Masks(mask or (), mask_header or (), key=mask_key, style=style_of(mask_with), secret=secret)
+    masks = Masks(
+        mask or (),
+        mask_header or (),
+        key=mask_key,
+        style=style_of(mask_with),
+        secrets_of_app=secrets_in(of_app, topic, keep_secrets),
+        hash_key=os.environ.get(SECRET, "").encode() or None,
+    )
     if file.exists() and not overwrite:
         raise ConfigError(f"{file} is there already: say --overwrite, or name another file", "file")
     start = -last if last is not None else place(begin)
@@ -65,7 +79,33 @@ def record(
     if records:
         masks.check_found()
     write_recording(Recording(topic, records, masks.names), file, replaces=overwrite)
-    say(f"recorded {len(records)} records of {topic} into {file}")
+    say(f"recorded {len(records)} records of {topic} into {file}{summary(of_app, masks.secrets, keep_secrets)}")
+
+
+def secrets_in(target: str | None, topic: str, keeps_secrets: bool) -> list[SecretPart]:
+    """Returns the secret fields that an app declares for a topic; none without an app, or if they are kept.
+
+    Raises:
+        ConfigError: They are to be kept, and no app is named. AppNotFound: There is no such app.
+    """
+    if target is None:
+        if keeps_secrets:
+            raise ConfigError("--keep-secrets is about the fields of an app: name it with --app", "--keep-secrets")
+        return []
+    from awoke.application import find_app
+    from awoke.secret_topics import declared_by
+
+    found = declared_by(find_app(target))
+    return [] if keeps_secrets else [*found.of(topic, "value"), *found.of(topic, "key")]
+
+
+def summary(target: str | None, masked: Sequence[str], keeps_secrets: bool) -> str:
+    """Returns the end of the line about a recording: what became of the app's secret fields."""
+    if target is None:
+        return ""
+    if keeps_secrets:
+        return f"; the secret fields of {target} are in it as they were"
+    return f"; masked the secret fields of {target}: {', '.join(masked)}" if masked else "; it has no secret fields"
 
 
 def style_of(name: str) -> Literal["hash", "stars"]:

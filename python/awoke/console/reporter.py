@@ -26,7 +26,7 @@ from awoke.console.error_records import FAILURES, PendingErrors
 from awoke.console.history import SAMPLE_S
 from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.console.views import Audit
+from awoke.console.views import Audit, SecretFields
 from awoke.errors import AwokeError, ClosedError
 from awoke.events import (
     AppResized,
@@ -86,9 +86,17 @@ class Silent(Events):
 class Reporter:
     """Reports one process. Any thread may call everything here; only `close` blocks."""
 
-    def __init__(self, shown: Shown, app: str, events: Events, loaded: Loaded, number: int | None = None) -> None:
+    def __init__(
+        self,
+        shown: Shown,
+        app: str,
+        events: Events,
+        loaded: Loaded,
+        number: int | None = None,
+        secrets: list[SecretFields] | None = None,
+    ) -> None:
         self._events, self._settings = events, client_settings(loaded.values)
-        self._origin = Origin(app, number, loaded)
+        self._origin = Origin(app, number, loaded, secrets)
         self.topics = ConsoleTopics.of(app)
         self._reports = Reports(self._origin, shown)
         self._errors = PendingErrors(app, self._origin.node)

@@ -28,6 +28,7 @@ from awoke.console.views import (
     Report,
     Running,
     Sample,
+    SecretFields,
     SettingView,
     SwarmNode,
 )
@@ -125,8 +126,8 @@ class Shown(Protocol):
 class Origin:
     """The process that reports."""
 
-    def __init__(self, app: str, number: int | None, loaded: Loaded) -> None:
-        self.app, self.number = app, number
+    def __init__(self, app: str, number: int | None, loaded: Loaded, secrets: list[SecretFields] | None = None) -> None:
+        self.app, self.number, self.secrets = app, number, secrets
         self.host, self.pid = socket.gethostname(), os.getpid()
         self.node = f"{self.host}.{self.pid}" if number is None else f"{self.host}.{self.pid}.{number}"
         """The key of its reports."""
@@ -204,6 +205,7 @@ class Reports:
             commands=origin.commands,
             explained=origin.explained,
             handlers=self._handlers(),
+            secrets=origin.secrets,
             calls=calls_of(shown.call_log) if shown.call_log is not None and shown.has_methods else None,
             callers=callers_of(shown.callers()),
             supervisor_pid=shown.swarm[0],

@@ -25,6 +25,7 @@ from awoke.console.views import (
     GroupView,
     NodeView,
     Report,
+    SecretFields,
 )
 from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
 from awoke.reader import Reader
@@ -37,6 +38,8 @@ ERRORS_MAX = 1_000
 AUDIT_MAX = 1_000
 """The last records of commands that are read."""
 TIMEOUT_S = 30.0
+GONE_MAX = 10_000
+"""The most secret fields of stopped processes that are kept; with more, only those of the last one."""
 
 CLIENT = {
     "fetch.message.max.bytes": "131072",
@@ -91,6 +94,8 @@ class State:
         self.kinds = ErrorKinds()
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self.unreadable = 0
+        self.gone: list[SecretFields] | None = None
+        """The secret fields that processes told which have stopped in order; None if none has."""
 
     def on_audit(self, message: Message[Any, Any]) -> None:
         """Keeps the record of a command."""
@@ -103,8 +108,7 @@ class State:
         """Keeps the last report of a process, and none after its tombstone."""
         node = bytes(message.key or b"").decode(errors="replace")
         if message.value is None:
-            self._nodes.pop(node, None)
-            self._new.pop(node, None)
+            self._forget(node)
             return
         try:
             head = _heads.decode(message.value)
@@ -119,6 +123,17 @@ class State:
     def has_nodes(self) -> bool:
         """True if a process has reported and not stopped in order."""
         return bool(self._nodes or self._new)
+
+    def _forget(self, node: str) -> None:
+        """Forgets a process that has stopped in order, but not its secret fields: its messages are still there."""
+        sent, (_, value) = self._nodes.pop(node, None), self._new.pop(node, (None, None))
+        report = None if sent is None else sent.report
+        if value is not None:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                report = _reports.decode(value)
+        if report is not None and report.secrets is not None:
+            found = list(dict.fromkeys([*(self.gone or ()), *report.secrets]))
+            self.gone = found if len(found) <= GONE_MAX else report.secrets
 
     def decode(self) -> dict[str, Sent]:
         """Decodes the last report of each process, once, and returns all."""

@@ -11,7 +11,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 3
+MINOR = 4
 """Raised by a new field."""
 
 
@@ -135,6 +135,24 @@ class Handler(msgspec.Struct, kw_only=True):
     """Since the last sample; None while that is not known."""
     failures: int = 0
     """Since the start."""
+
+
+class SecretFields(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """The secret fields of the keys, or the values, of a topic: their names and no values."""
+
+    topic: str
+    """A name, or a regular expression."""
+    is_pattern: bool = False
+    part: str = "value"
+    """`value` or `key`."""
+    form: str = "json"
+    """`json`, `registry`, or any other: then a program without the app's types shows nothing of it."""
+    fields: tuple[str, ...] = ()
+    """The paths that each document has, as in `/card/number`."""
+    optional: tuple[str, ...] = ()
+    """The paths that a document may have."""
+    same: tuple[tuple[str, str], ...] = ()
+    """Pairs of paths: what is at the first has the secrets of what is at the second."""
 
 
 class SettingView(msgspec.Struct, kw_only=True):
@@ -270,6 +288,8 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     commands: list[str] = []
     """The commands that it takes from a console."""
     handlers: list[Handler] = []
+    secrets: list[SecretFields] | None = None
+    """All secret fields that the app declares; None if the process does not tell them."""
     calls: Calls | None = None
     """None of an app without methods."""
     callers: list[CallerCounts] = []

@@ -13,6 +13,8 @@ class DeclaredTopics(Mapping[str, Topic]):
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
+        self.typed: list[Topic] = []
+        """All that were added with types, also those whose state on the cluster is not declared."""
 
     def __getitem__(self, name: str) -> Topic:
         return self._topics[name]
@@ -32,7 +34,11 @@ class DeclaredTopics(Mapping[str, Topic]):
         Raises:
             ConfigError: It is declared already, and differently.
         """
-        if not isinstance(topic, Topic) or topic.declaration is None:
+        if not isinstance(topic, Topic):
+            return
+        if topic.value is not None or topic.key is not None:
+            self.typed.append(topic)
+        if topic.declaration is None:
             return
         known = self._topics.setdefault(str(topic), topic)
         first, second = known.declaration, topic.declaration

@@ -12,6 +12,7 @@ from awoke import _native
 from awoke._native import DeliveryHandle, Job
 from awoke.codecs.codec import Codec
 from awoke.consumer import Application
+from awoke.declared_topics.collection import DeclaredTopics
 from awoke.errors import ConfigError
 from awoke.events import Events
 from awoke.group_routes import GroupKey, GroupRoutes
@@ -35,7 +36,7 @@ from awoke.runtime.refusals import Refusals
 from awoke.runtime.stopping import LastCommits
 from awoke.runtime.transactions import Transactions
 from awoke.settings import Loaded, Settings
-from awoke.topics import Topic, TopicEncoder
+from awoke.topics import TopicEncoder
 from awoke.tracing import Tracer
 
 
@@ -59,7 +60,7 @@ class RunnableApp(Application, Protocol):
     def match(self, topics: Iterable[str]) -> tuple[list[Route], list[ConfigError]]: ...
     def unmatched(self) -> list[Pattern]: ...
     @property
-    def topics(self) -> Mapping[str, Topic]: ...
+    def topics(self) -> DeclaredTopics: ...
     @property
     def rpc(self) -> Rpc: ...
     @property

@@ -16,6 +16,7 @@ from awoke.console.commands.actions import Actions
 from awoke.console.commands.pauses import DurablePauses
 from awoke.console.commands.service import Commands, CommandService
 from awoke.console.reporter import Reporter
+from awoke.console.secret_names import names_of
 from awoke.console.views import Audit
 from awoke.drive import drive
 from awoke.errors import ConfigError
@@ -82,7 +83,7 @@ class AppRunner(Steering):
         self.endpoint: Endpoint | None = None
         """Serves metrics and health, where a port is set."""
         number = Process.node
-        self.console = Reporter(self, app.name, app.events, self._loaded, number) if self.settings.console else None
+        self.console = self._make_reporter(number) if self.settings.console else None
         """Sends the state of the process to the console's topics."""
         self.commands = self._make_commands()
         """Takes the commands of consoles, where the settings allow some."""
@@ -194,6 +195,9 @@ class AppRunner(Steering):
             raise
         names, topics = [each.group for each in self.joining], sorted(self._topics_in())
         self.app.events.emit(AppStarted(app=self.app.name, group=", ".join(names), topics=topics))
+
+    def _make_reporter(self, number: int | None) -> Reporter:
+        return Reporter(self, self.app.name, self.app.events, self._loaded, number, names_of(self.app))
 
     def _make_commands(self) -> Commands | None:
         if self.console is None or not self.settings.allowed_commands():

@@ -9,7 +9,10 @@ from typer.testing import CliRunner
 
 import awoke
 from awoke.cli import letters
+from awoke.cli.dead_letter_try import value_of
 from awoke.cli.main import command_line
+from awoke.secret_paths import SecretPaths
+from awoke.secret_topics import SecretPart
 from tests.unit.testing.test_letter_trial import lettered
 
 
@@ -48,3 +51,22 @@ def test_a_letter_that_fails_ends_with_its_error(monkeypatch: pytest.MonkeyPatch
 
 def test_a_place_without_a_letter_is_an_error(monkeypatch: pytest.MonkeyPatch, app: awoke.App) -> None:
     assert "has no message at offset 9" in str(run(monkeypatch, b"good", "0:9").exception)
+
+
+CARD = SecretPart("paid", "value", "json", SecretPaths(["/card"]))
+
+
+@pytest.mark.parametrize(
+    ("data", "secrets", "shown"),
+    [
+        (b'{"card":"4711"}', [], '{"card":"4711"}'),
+        (b'{"card":"4711","id":1}', [CARD], '{"card":"[secret]","id":1}'),
+        (b"4711", [CARD], "4 bytes with secret fields, which are not shown"),
+        (b"{4711", [CARD], "5 bytes with secret fields, which are not shown"),
+        (b'{"card":"4711"}', [CARD._replace(form="other")], "15 bytes with secret fields, which are not shown"),
+    ],
+)
+def test_values_that_would_be_sent_are_shown_without_secrets(
+    data: bytes, secrets: list[SecretPart], shown: str
+) -> None:
+    assert value_of(data, secrets) == shown

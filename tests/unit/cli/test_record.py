@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 import awoke
-from awoke import testing
+from awoke import application, testing
 from awoke.testing.recordings.masks import MaskRefused
 from awoke.testing.recordings.recording import Recording, read_recording
 from tests.support.clusters import MockCluster, unique
@@ -124,3 +125,54 @@ def test_a_topic_of_a_broker_is_recorded(mock_cluster: MockCluster, tmp_path: Pa
     assert done.output == f"recorded 1 records of {topic} into {tmp_path / 'a'}\n"
     ((_, parts),) = read_recording(tmp_path / "a").records
     assert (parts.value, parts.key, parts.headers) == (b"\xff", b"k", [("h", b"x")])
+
+
+class Order(msgspec.Struct):
+    card: Annotated[str, awoke.Secret]
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app `shop:app`, whose orders have a secret field."""
+
+    def found(target: str) -> awoke.App:
+        app = awoke.App("shop")
+
+        @app.on("orders", output="receipts", dead_letter="dead", retry=awoke.Retry(attempts=1))
+        def charge(message: awoke.Message[Order]) -> dict[str, str]:
+            return {"paid_with": message.value.card}
+
+        return app
+
+    monkeypatch.setattr(application, "find_app", found)
+
+
+def test_secret_fields_of_an_app_are_masked_and_named(
+    made: list[Any], shop: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter(SECRETS))
+    path = tmp_path / "a"
+    done = run("record", "orders", str(path), "--app", "shop:app", "--mask", "id", "--mask-with", "stars")
+    assert done.output.endswith("; masked the secret fields of shop:app: value:card\n")
+    recording = read_recording(path)
+    assert [each.parts.value for each in recording.records] == [b'{"id":0,"card":"***"}'] * 2
+    assert recording.masked == ["value:id", "value:card"]
+    assert run("replay", str(path), "shop:app", "--update").exit_code == 0
+    assert "4711" not in Path(f"{path}.expected").read_text()
+    assert run("replay", str(path), "shop:app").output == "replayed 2 records: no difference\n"
+
+
+SECRETS = [testing.message(b'{"id":%d,"card":"4711"}' % offset, offset=offset, timestamp_ms=0) for offset in range(2)]
+
+
+def test_secret_fields_are_kept_only_if_that_is_said(
+    made: list[Any], shop: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter(SECRETS))
+    done = run("record", "orders", str(tmp_path / "a"), "--app", "shop:app", "--keep-secrets")
+    assert done.output.endswith("; the secret fields of shop:app are in it as they were\n")
+    assert read_recording(tmp_path / "a").records[0].parts.value == b'{"id":0,"card":"4711"}'
+    done = run("record", "clicks", str(tmp_path / "b"), "--app", "shop:app")
+    assert done.output.endswith("; it has no secret fields\n")
+    with pytest.raises(awoke.ConfigError, match="--app"):
+        recorded(tmp_path / "c", "--keep-secrets")

@@ -13,6 +13,7 @@ from awoke._clock import monotonic_s
 from awoke.console import reports
 from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
 from awoke.console.stable import Stable
+from awoke.console.views import Report, SecretFields
 from awoke.metrics.recorder import CommitGap, Health, PartitionState
 from awoke.secrets import key_hash
 from awoke.settings import load
@@ -208,3 +209,22 @@ def test_a_report_that_is_too_large_is_cut(monkeypatch: pytest.MonkeyPatch) -> N
     assert 0 < len(cut["partitions"]) < 400
     monkeypatch.setattr(reports, "REPORT_BYTES_MAX", 1)
     assert msgspec.json.decode(made.encoded(made.make(0, 0)))["partitions"] == []
+
+
+def test_a_report_grows_only_by_the_names_of_secret_fields() -> None:
+    names = [SecretFields(topic="orders", fields=("/card",))]
+    small, none, some = (
+        Reports(Origin("shop", 2, LOADED, secrets), shown_of(group_of())).make(0, 0) for secrets in (None, [], names)
+    )
+    for each in (none, some):
+        each.at_ms, each.memory_bytes, each.started_at_ms = small.at_ms, small.memory_bytes, small.started_at_ms
+    sizes = [len(msgspec.json.encode(each)) for each in (small, none, some)]
+    assert sizes[1] < sizes[0]
+    assert sizes[2] - sizes[1] == len(b'{"topic":"orders","fields":["/card"]}')
+
+
+def test_a_report_that_is_cut_has_all_names_of_secret_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [SecretFields(topic="orders", fields=("/card",))]
+    made = Reports(Origin("shop", 2, LOADED, names), shown_of(group_of(state())))
+    monkeypatch.setattr(reports, "REPORT_BYTES_MAX", 1)
+    assert msgspec.json.decode(made.encoded(made.make(0, 0)), type=Report).secrets == names

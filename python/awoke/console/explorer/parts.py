@@ -6,7 +6,7 @@ Content is shown only where it is allowed. What is hidden is neither decoded nor
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +21,7 @@ from awoke.printable import harmless_json, printable
 from awoke.registry import wire_format
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas, loading
-from awoke.secret_fields import has_secrets, masked
+from awoke.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics
 from awoke.secrets import key_hash
 from awoke.settings import Settings
 
@@ -32,6 +32,7 @@ BYTES_MAX = 1_000_000
 BYTES_SHOWN = 256
 """The bytes of content that is no text, of which a page shows the number of each."""
 KEPT = "\n\t"
+FORMS: tuple[Form, Form] = ("json", "registry")
 
 
 class Document(NamedTuple):
@@ -50,32 +51,30 @@ class RouteDecoders(NamedTuple):
     key: str
     value: str
     """The names of the types, for people."""
-    secret: Mapping[Part, Any] = {}
-    """The types with fields that are marked as secret."""
 
     @classmethod
     def of(cls, types: tuple[Any, Any], decoding: Decoding) -> RouteDecoders:
         """Returns the decoders for the types of values and keys, and their names."""
         value, key = map(type_of, types)
-        secret: dict[Part, Any] = {}
-        if has_secrets(value):
-            secret["value"] = value
-        if has_secrets(key):
-            secret["key"] = key
-        return cls(decoding.loading(), type_name(key), type_name(value), secret)
+        return cls(decoding.loading(), type_name(key), type_name(value))
 
 
 class Parts:
     """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
 
     `routes` has the decoders by topic. Without `reveals` all contents are hidden. Content with secret fields is shown
-    only decoded, with these fields masked.
+    only decoded, with these fields masked; without a decoder of a route it is decoded as the form of its bytes says.
     """
 
     def __init__(
-        self, settings: Settings, routes: Mapping[str, RouteDecoders] | None = None, *, reveals: bool = False
+        self,
+        settings: Settings,
+        routes: Mapping[str, RouteDecoders] | None = None,
+        secrets: SecretTopics = NO_SECRETS,
+        *,
+        reveals: bool = False,
     ) -> None:
-        self._routes, self.reveals = routes or {}, reveals
+        self._routes, self.secrets, self.reveals = routes or {}, secrets, reveals
         self._has_registry = settings.registry_url is not None
         self._schemas = Schemas(lambda: open_registry(settings))
         self._by_registry: dict[Place, Callable[[bytes, Headers], Decoded]] = {}
@@ -115,20 +114,23 @@ class Parts:
         """
         decoders = self._routes.get(topic)
         decode = None if decoders is None else getattr(decoders.decoding, part)
+        secrets = self.secrets.of(topic, part)
+        if self.secrets.unknown_because is not None:
+            return None
         if decoders is not None and decode is not None:
             arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
-            return Document(json_of(decode(*arguments), decoders.secret.get(part)), decoder=getattr(decoders, part))
-        if self.is_masked(topic, part):
-            return None
-        if self._has_registry and names_schema_of(part, raw, headers):
+            return Document(json_of(decode(*arguments), secrets), decoder=getattr(decoders, part))
+        is_json, is_registered = (not secrets or all(each.form == form for each in secrets) for form in FORMS)
+        if is_registered and self._has_registry and names_schema_of(part, raw, headers):
             found = self._registered(Place(topic, part))(raw, headers)
-            return Document(found.json, decoder="registry", schema=found.schema)
-        return None
+            document = masked_json(found.json.encode(), secrets) if secrets else found.json
+            return None if document is None else Document(document, decoder="registry", schema=found.schema)
+        document = masked_json(raw, secrets) if secrets and is_json else None
+        return None if document is None else Document(document)
 
     def is_masked(self, topic: str, part: Part) -> bool:
         """Tells whether keys or values of a topic have secret fields: their bytes are never shown."""
-        decoders = self._routes.get(topic)
-        return decoders is not None and part in decoders.secret
+        return self.secrets.hides(topic, part)
 
     def _masked(self, topic: str, part: Part, raw: bytes, headers: Headers) -> Content:
         try:
@@ -137,7 +139,7 @@ class Parts:
             found = None
         if found is not None:
             return from_json(raw, found)
-        note = "it has secret fields, and is hidden because it can't be decoded here"
+        note = self.secrets.unknown_because or "it has secret fields, and is hidden because it can't be decoded here"
         return Content(form="hidden", size_bytes=len(raw), note=note)
 
     def plain(self, raw: bytes | None) -> Content:
@@ -212,13 +214,28 @@ def noted(raw: bytes, note: str) -> Content:
     return content
 
 
-def json_of(value: Any, kind: Any = None) -> str:
-    """Returns any decoded value as a JSON document; a part that JSON has no form for as its text.
+def json_of(value: Any, secrets: Iterable[SecretPart] = ()) -> str:
+    """Returns any decoded value as a JSON document without these secrets; a part that JSON has no form for as text."""
+    document = msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)
+    return msgspec.json.encode(_without(document, secrets)).decode()
 
-    Fields that its type `kind` marks as secret are masked.
+
+def masked_json(raw: bytes, secrets: Collection[SecretPart]) -> str | None:
+    """Returns a JSON document without these secrets; None if it has not what one of their types always has.
+
+    Raises:
+        msgspec.DecodeError: It is no JSON.
     """
-    document = masked(kind, msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin))
-    return msgspec.json.encode(document).decode()
+    document = msgspec.json.decode(raw)
+    if not any(each.paths.fits(document) for each in secrets):
+        return None
+    return msgspec.json.encode(_without(document, secrets)).decode()
+
+
+def _without(document: Any, secrets: Iterable[SecretPart]) -> Any:
+    for each in secrets:
+        document = each.paths.masked(document)
+    return document
 
 
 def _builtin(value: Any) -> Any:

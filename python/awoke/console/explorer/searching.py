@@ -136,6 +136,8 @@ def check(query: SearchQuery, parts: Parts) -> None:
     """
     if not parts.reveals:
         raise ConfigError("a search tells the contents of messages, which are hidden from you", "text")
+    if parts.secrets.unknown_because is not None:
+        raise ConfigError(f"a search tells the contents of messages; {parts.secrets.unknown_because}", "text")
     if not 1 <= len(query.text) <= TEXT_MAX:
         raise ConfigError(f"a search needs a text of 1 to {TEXT_MAX} characters", "text")
     if not 1 <= query.hits_max <= HITS_MAX:

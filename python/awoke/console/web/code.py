@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Union
+from typing import Any, NamedTuple, Protocol
 
 from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import RouteDecoders
 from awoke.dead_letters.letters import Letter
 from awoke.patterns import Pattern
 from awoke.routing import Route
+from awoke.secret_topics import SecretTopics, declared_by
 from awoke.topics import Topic
 
 
@@ -63,6 +64,8 @@ class Code(NamedTuple):
     dead_letters: frozenset[str] = frozenset()
     patterns: Collection[Any] = ()
     try_letter: TryLetter | None = None
+    secrets: SecretTopics | None = None
+    """None of an app that is only named: the reports of its processes tell them."""
 
     @classmethod
     def of(cls, app: Any, try_letter: TryLetter | None = None) -> Code:
@@ -72,24 +75,21 @@ class Code(NamedTuple):
         all_routes = [route for _, route in (*routes, *by_pattern)]
         letters = [(str(route.dead_letter), route) for route in all_routes if route.dead_letter]
         outputs = [each for route in all_routes for each in route.outputs if isinstance(each, Topic)]
-        sent = {str(each): decoders_of_sent(each) for each in (*app.topics.values(), *outputs)}
-        secret = {topic: found for topic, found in sent.items() if found.secret}
+        secrets = declared_by(app)
+        sent = {str(each): each for each in (*app.topics.typed, *outputs) if secrets.has(str(each))}
+        hidden = {name: decoders_of_sent(each) for name, each in sent.items()}
         return cls(
-            TopicDecoders({**secret, **decoders_by_topic([*letters, *routes])}, by_pattern),
+            TopicDecoders({**hidden, **decoders_by_topic([*letters, *routes])}, by_pattern),
             frozenset(map(str, app.read_topics)),
             frozenset(topic for topic, _ in letters),
             app.patterns,
             try_letter,
+            secrets,
         )
 
     def reads(self, topic: str) -> bool:
         """Tells whether a route of the app reads a topic, by its name or by a pattern."""
         return topic in self.read or any(each.matches(topic) for each in self.patterns)
-
-    def has_secrets(self, topic: str) -> bool:
-        """Tells whether keys or values of a topic have fields that are marked as secret."""
-        found = self.decoders.get(topic)
-        return found is not None and bool(found.secret)
 
     def check_of(self, topic: str) -> Callable[[bytes], Any] | None:
         """Returns the function that reads values of a topic; None where the app has none, or it needs headers."""
@@ -102,19 +102,8 @@ UNKNOWN = Code()
 
 
 def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDecoders]:
-    """Returns the decoders of each topic. The last route of a topic decodes it; the secret fields of all are masked."""
-    found: dict[str, RouteDecoders] = {}
-    for topic, route in routes:
-        made, before = decoders_of(route), found.get(topic)
-        if made is not None and before is not None:
-            both = {
-                part: Union[kind, made.secret.get(part, kind)]  # noqa: UP007
-                for part, kind in before.secret.items()
-            }
-            made = made._replace(secret={**made.secret, **both})
-        if made is not None:
-            found[topic] = made
-    return found
+    """Returns the decoders of each topic: those of the last of its routes that has any."""
+    return {topic: found for topic, route in routes if (found := decoders_of(route)) is not None}
 
 
 def decoders_of_sent(topic: Topic) -> RouteDecoders:
@@ -124,6 +113,6 @@ def decoders_of_sent(topic: Topic) -> RouteDecoders:
 
 
 def decoders_of(route: Route) -> RouteDecoders | None:
-    """Returns the decoders of a route; None where it gets bytes, none of them secret."""
+    """Returns the decoders of a route; None where it gets bytes."""
     found = RouteDecoders.of(route.types, route.decoding)
-    return found if found.decoding.value or found.decoding.key or found.secret else None
+    return found if found.decoding.value or found.decoding.key else None

@@ -157,10 +157,11 @@ class Live(Observable):
             self._state.reports(),
             list(self._errors),
             problem="; ".join(sorted(set(self._problems.values()))) or None,
-            is_read=self._read["reports"].is_set(),
+            is_read=self._is_followed,
             audit=list(self._audit),
             trends=self._state.kinds.trends(),
             steps=self._steps.all(),
+            gone_secrets=self._state.gone,
         )
 
     def _follow(
@@ -231,6 +232,7 @@ class Live(Observable):
             self.note(REPORTS, StepState.DONE, f"{topic} was read to its end")
             with self._lock:
                 self._is_followed = True
+                self._version += 1
                 if not self._has_nodes:
                     self._steps.note(FIRST, StepState.WAITING, "no process has reported yet", wall_ms())
         self._set(name)

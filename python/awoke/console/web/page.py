@@ -10,12 +10,14 @@ import msgspec
 
 from awoke.admin import Admin
 from awoke.console.access import Brokers
+from awoke.console.explorer.parts import Parts
 from awoke.console.letters.runs import Runs
 from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.snapshot import Snapshot
 from awoke.errors import AwokeError
+from awoke.secret_topics import NO_SECRETS, SecretTopics
 from awoke.settings import Settings
 
 ROWS = 100
@@ -115,6 +117,19 @@ class Asked(NamedTuple):
     def snapshot(self) -> Snapshot:
         """Returns the state of the app. The first call may block until the topics are read."""
         return self.source.snapshot()
+
+    def secrets(self) -> SecretTopics:
+        """Returns the secret fields of topics: those of the code, and those that the processes tell. Blocks as above.
+
+        A console without the code knows what the processes tell, and hides all contents until one has.
+        """
+        own, told = self.code.secrets, self.snapshot().secrets
+        return told if own is None else own.with_others(told.parts)
+
+    def parts(self) -> Parts:
+        """Returns what shows the parts of messages to this request, as a context. Blocks as above."""
+        secrets = self.secrets() if self.grant.payloads else NO_SECRETS
+        return Parts(self.settings, self.code.decoders, secrets, reveals=self.grant.payloads)
 
     def integer(self, name: str, default: int, least: int = 0, most: int = 2**63 - 1) -> int:
         """Returns a number of the query or the form, within these bounds.

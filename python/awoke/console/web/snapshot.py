@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
-from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report
+from awoke.console.secret_names import topics_of
+from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report, SecretFields
 from awoke.console.web.steps import Step
+from awoke.secret_topics import SecretTopics
 
 Place = tuple[str, str, int]
 """Group, topic and partition."""
@@ -28,19 +30,31 @@ class Snapshot:
     problem: str | None = None
     """Why the state may be old or incomplete."""
     is_read: bool = True
-    """False: the topics are not yet read to their ends."""
+    """False: the reports are not yet read to their end."""
     audit: Sequence[Audit] = ()
     """The last commands, the oldest first."""
     trends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """The failures of each fingerprint by minute since 1970."""
     steps: Sequence[Step] = ()
     """The steps of the start: what the console waits for."""
+    gone_secrets: Sequence[SecretFields] | None = None
+    """The secret fields of processes that have stopped in order."""
 
     @cached_property
     def live(self) -> dict[str, Report]:
         """The reports of processes that are not silent."""
         silent = {each.node for each in self.view.nodes if each.is_silent}
         return {node: report for node, report in self.reports.items() if node not in silent}
+
+    @cached_property
+    def secrets(self) -> SecretTopics:
+        """The secret fields that the processes tell, and the reason why there may be others."""
+        problem = None
+        if not self.is_read:
+            problem = self.problem or "its reports are being read"
+        elif any(each.is_newer and not each.is_silent for each in self.view.nodes):
+            problem = "a process has a newer awoke than this console"
+        return topics_of(self.reports.values(), gone=self.gone_secrets, problem=problem)
 
     @cached_property
     def assigned(self) -> dict[Place, tuple[Report, Partition]]:

@@ -1,7 +1,8 @@
 """Replaces secrets in records before they are written: fields of JSON values, keys, and headers.
 
 A replacement has the type of what it replaces, so that the record still decodes. Equal contents have equal
-replacements: a keyed hash, whose key is random unless it is given. A record that can't be masked is refused.
+replacements: a keyed hash, whose key is random unless it is given. A record that can't be masked is refused. Of the
+fields that the app marks as secret, a record that has not the form of its type is masked as a whole.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from awoke.errors import AwokeError, ConfigError
+from awoke.secret_paths import shown
+from awoke.secret_topics import SecretPart
 from awoke.testing.messages import Parts
 from awoke.testing.recordings.recording import Recorded
 
@@ -40,18 +43,30 @@ class Masks:
         *,
         key: bool = False,
         style: Style = "hash",
-        secret: bytes | None = None,
+        secrets_of_app: Sequence[SecretPart] = (),
+        hash_key: bytes | None = None,
     ) -> None:
         if not all(name for field in fields for name in field.split(".")):
             raise ConfigError("--mask takes the path of a field, as in card.number", "--mask")
         self._paths = {field: field.split(".") for field in fields}
         self._headers, self._masks_key, self._style = list(headers), key, style
-        self._secret = secret or secrets.token_bytes(32)
+        self._hash_key = hash_key or secrets.token_bytes(32)
+        self._of_app = secrets_of_app
+        for each in secrets_of_app:
+            if each.form != "json":
+                text = f"the {each.part} has secret fields and is no JSON, so that they can't be masked"
+                raise MaskRefused(f"{text}; --keep-secrets records them as they are")
+        self.secrets: list[str] = []
+        """The secret fields of the app that were found and masked, as in the recording's header."""
         self._unseen = {f"--mask {each}" for each in fields} | {f"--mask-header {each}" for each in headers}
-        self.names = [*(f"value:{each}" for each in fields), *(f"header:{each}" for each in headers)]
-        """The parts that are masked, for the recording's header."""
+        self._names = [*(f"value:{each}" for each in fields), *(f"header:{each}" for each in headers)]
         if key:
-            self.names.append("key")
+            self._names.append("key")
+
+    @property
+    def names(self) -> list[str]:
+        """The parts that are masked, for the recording's header."""
+        return [*self._names, *(each for each in self.secrets if each not in self._names)]
 
     def masked(self, record: Recorded) -> Recorded:
         """Returns a record without its secrets.
@@ -59,11 +74,36 @@ class Masks:
         Raises:
             MaskRefused: a field is to be masked, and the value is no JSON object.
         """
-        parts = record.parts
+        parts = self._without_secrets(record.parts)
         key = self._text(parts.key) if self._masks_key and parts.key is not None else parts.key
         headers = [(name, self._header(name, value)) for name, value in parts.headers]
         value = self._value(record, parts) if self._paths and parts.value is not None else parts.value
         return Recorded(record.partition, parts._replace(key=key, headers=headers, value=value))
+
+    def _without_secrets(self, parts: Parts) -> Parts:
+        """Returns the parts of a record without the secrets of the app."""
+        for each in self._of_app:
+            if each.part == "key" and parts.key is not None:
+                parts = parts._replace(key=self._without(each, parts.key))
+            elif each.part == "value" and parts.value is not None:
+                parts = parts._replace(value=self._without(each, parts.value))
+        return parts
+
+    def _without(self, secret: SecretPart, data: bytes) -> bytes:
+        def replace(value: Any, path: str) -> Any:
+            name = f"{secret.part}:{shown(path)}" if path else secret.part
+            if name not in self.secrets:
+                self.secrets.append(name)
+            return self._replaced(value)
+
+        try:
+            document = msgspec.json.decode(data)
+            fits = any(each.part == secret.part and each.paths.fits(document) for each in self._of_app)
+            masked = secret.paths.masked(document, replace) if fits else replace(document, "")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            replace(None, "")
+            return self._text(data)
+        return msgspec.json.encode(masked)
 
     def check_found(self) -> None:
         """Checks that each mask has found something to replace: a misspelt one would leave its secret.
@@ -129,4 +169,4 @@ class Masks:
         return "***" if self._style == "stars" else PREFIX + digest[:DIGITS]
 
     def _digest(self, data: bytes) -> str:
-        return hmac.digest(self._secret, data, hashlib.sha256).hex()
+        return hmac.digest(self._hash_key, data, hashlib.sha256).hex()

@@ -16,7 +16,7 @@ from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Rights, Role
 from awoke.settings import load
 from tests.support.clusters import Cluster
-from tests.unit.console.web.fakes import FakeLive
+from tests.unit.console.web.fakes import FakeLive, report
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 HARMFUL = re.compile(r"<script>alert|\x1b|\u202e| style=|hx-on|javascript:")
@@ -35,7 +35,7 @@ def client_of(
     settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
     verbs = [] if role is Role.VIEW else ["*"]
     rights = Rights(lambda scope: Grant(role=role, who="ada"), verbs, payloads)
-    state: Any = live or FakeLive()
+    state: Any = live or FakeLive([report(secrets=[])] if payloads else [])
     web = application(app, settings, state, rights, (), code)
     return TestClient(web, base_url="http://localhost", follow_redirects=False)
 

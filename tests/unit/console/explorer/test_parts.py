@@ -14,6 +14,8 @@ import awoke
 from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import BYTES_MAX, TEXT_MAX, Parts, RouteDecoders, json_of
 from awoke.registry import Schema, SchemaRegistry
+from awoke.secret_paths import SecretPaths
+from awoke.secret_topics import SecretPart, SecretTopics, secrets_of
 from awoke.secrets import HIDDEN
 from awoke.settings import load
 from awoke.testing.registry import EmbeddedRegistry
@@ -128,7 +130,8 @@ class Payment(msgspec.Struct):
 @pytest.fixture
 def masking() -> Iterator[Parts]:
     routes = {"payments": RouteDecoders.of((Payment, None), decoding_of(Payment, None, "payments"))}
-    with Parts(SETTINGS, routes, reveals=True) as found:
+    secrets = SecretTopics(secrets_of("payments", Payment))
+    with Parts(SETTINGS, routes, secrets, reveals=True) as found:
         yield found
 
 
@@ -142,3 +145,69 @@ def test_content_with_secret_fields_that_does_not_decode_is_hidden(masking: Part
     found = masking.content("payments", "value", raw, [])
     assert (found.form, found.text, found.size_bytes) == ("hidden", None, len(raw))
     assert b"4711" not in msgspec.json.encode(found)
+
+
+@pytest.fixture
+def named() -> Iterator[Parts]:
+    """As a console that has no types, but their names of secrets."""
+    secrets = SecretTopics(
+        [
+            *secrets_of("payments", Payment),
+            SecretPart(r"pay\..*", "value", "json", SecretPaths(["/card"]), is_pattern=True),
+            SecretPart("packed", "value", "other", SecretPaths(["/card"])),
+            SecretPart("framed", "value", "registry", SecretPaths(["/card"])),
+        ]
+    )
+    with EmbeddedRegistry() as registry:
+        settings = load({"registry_url": registry.url}).values
+        with Parts(settings, {}, secrets, reveals=True) as found:
+            yield found
+
+
+@pytest.mark.parametrize(
+    ("topic", "raw", "shown"),
+    [
+        ("payments", b'{"item":"tea","card":"4711"}', {"item": "tea", "card": HIDDEN}),
+        ("payments", b'{"item":1,"card":null}', {"item": 1, "card": None}),
+        ("payments", b'{"card":"4711","card":"4711"}', {"card": HIDDEN}),
+        ("pay.eu", b'{"card":"4711"}', {"card": HIDDEN}),
+        ("payments", b'{"payload":{"card":"4711"}}', None),
+        ("payments", b"4711", None),
+        ("payments", b'{"card":4711', None),
+        ("payments", b"\xff4711", None),
+        ("payments", b"[" * 100_000 + b"4711", None),
+        ("payments", b'{"card":"4711"}' + b" " * BYTES_MAX, None),
+        ("packed", b'{"card":"4711"}', None),
+        ("framed", b'{"card":"4711"}', None),
+        ("framed", b'\0\0\0\0\x63{"card":"4711"}', None),
+        ("other", b'{"card":"4711"}', {"card": "4711"}),
+    ],
+)
+def test_names_of_secrets_mask_as_their_types_do(named: Parts, topic: str, raw: bytes, shown: Any) -> None:
+    found = named.content(topic, "value", raw, [])
+    assert (found.form, found.size_bytes) == ("hidden" if shown is None else "json", len(raw))
+    assert shown is None or json.loads(found.text or "") == shown
+    assert topic == "other" or b"4711" not in msgspec.json.encode(found)
+
+
+def test_a_value_with_a_schema_is_masked_by_names() -> None:
+    secrets = SecretTopics([SecretPart("orders", "value", "registry", SecretPaths(["/card"]))])
+    with EmbeddedRegistry() as registry:
+        settings = load({"registry_url": registry.url}).values
+        with SchemaRegistry(registry.url) as client:
+            text = json.dumps({"type": "object", "properties": {"card": {"type": "string"}}})
+            raw = b"\0" + client.register("orders-value", Schema(text, "JSON")).id.to_bytes(4) + b'{"card":"4711"}'
+        with Parts(settings, {}, secrets, reveals=True) as parts:
+            found = parts.content("orders", "value", raw, [])
+    assert (json.loads(found.text or ""), found.decoder) == ({"card": HIDDEN}, "registry")
+
+
+def test_all_content_is_hidden_while_the_secrets_are_not_known() -> None:
+    secrets = SecretTopics(unknown_because="nobody has told")
+    message: Any = StoredMessage(b"4711", b"4711", [("trace", b"x")], "orders")
+    with Parts(SETTINGS, {}, secrets, reveals=True) as parts:
+        found = parts.message(message)
+    assert [(each.form, each.text, each.note) for each in (found.key, found.value)] == [
+        ("hidden", None, "nobody has told")
+    ] * 2
+    assert found.headers[0].value.text == "x"

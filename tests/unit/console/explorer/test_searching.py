@@ -13,6 +13,7 @@ from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import Parts, RouteDecoders
 from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
+from awoke.secret_topics import SecretTopics, secrets_of
 from awoke.settings import load
 from tests.support.messages import StoredMessage
 
@@ -70,6 +71,9 @@ def test_a_decoded_value_is_searched(parts: Parts) -> None:
 
 
 def test_hidden_contents_are_not_searched() -> None:
+    unknown = SecretTopics(unknown_because="nobody has told")
+    with Parts(SETTINGS, {}, unknown, reveals=True) as hidden, pytest.raises(awoke.ConfigError, match="nobody has"):
+        check(SearchQuery(topic="orders", text="a"), hidden)
     with Parts(SETTINGS) as hidden, pytest.raises(awoke.ConfigError, match="hidden from you"):
         check(SearchQuery(topic="orders", text="a"), hidden)
 
@@ -111,11 +115,13 @@ class Payment(msgspec.Struct):
         ({"text": "0815", "place": "key"}, False),
     ],
 )
-def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool) -> None:
+@pytest.mark.parametrize("has_types", [True, False])
+def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool, has_types: bool) -> None:
     kinds = Payment, Payment
     message: Any = StoredMessage(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
     broken: Any = StoredMessage(b"0815", b"4711", [], "orders")
-    with Parts(SETTINGS, {"orders": RouteDecoders.of(kinds, decoding_of(*kinds, "orders"))}, reveals=True) as parts:
+    routes = {"orders": RouteDecoders.of(kinds, decoding_of(*kinds, "orders"))} if has_types else {}
+    with Parts(SETTINGS, routes, SecretTopics(secrets_of("orders", *kinds)), reveals=True) as parts:
         matches = matcher(SearchQuery(topic="orders", **changes), parts)
         assert matches(message) is is_hit
         assert not matches(broken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -63,8 +64,9 @@ class FakeLive:
     def snapshot(self, within_s: float = 0.0) -> Snapshot:
         view = self.state.view(self.groups)
         trends = self.state.kinds.trends()
-        known = (self.state.reports(), self.errors)
-        return Snapshot(1, view, *known, audit=self.audit, trends=trends, steps=self.steps)
+        reports, gone = self.state.reports(), self.state.gone
+        told = Snapshot(1, view, reports, self.errors, audit=self.audit, trends=trends, steps=self.steps)
+        return replace(told, gone_secrets=gone)
 
 
 def _message(document: Any, key: str) -> Any:

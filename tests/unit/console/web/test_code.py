@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke.console.explorer.parts import Parts
 from awoke.console.web.code import Code
-from awoke.secret_fields import masked
+from awoke.secret_topics import declared_by
 from awoke.secrets import HIDDEN
 from awoke.settings import load
 
@@ -66,19 +66,23 @@ def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
     for group, kind in (("a", Payment), ("b", Refund), ("c", Order)):
         app.on("payments", group=group, value=kind, dead_letter="gone")(lambda message: None)
     code = Code.of(app)
-    assert [code.has_secrets(each) for each in ("payments", "gone", "other")] == [True, True, False]
-    with Parts(load({}).values, code.decoders, reveals=True) as parts:
+    secrets = code.secrets
+    assert secrets is not None
+    assert [secrets.has(each) for each in ("payments", "gone", "other")] == [True, True, False]
+    with Parts(load({}).values, code.decoders, secrets, reveals=True) as parts:
         for topic in ("payments", "gone"):
             assert parts.content(topic, "value", b'{"item":"tea"}', []).text == '{\n  "item": "tea"\n}'
             assert parts.is_masked(topic, "value")
-            kind = code.decoders[topic].secret["value"]
-            assert masked(kind, {"card": "1", "iban": "2"}) == {"card": HIDDEN, "iban": HIDDEN}
+            document: Any = {"card": "1", "iban": "2"}
+            for each in secrets.of(topic, "value"):
+                document = each.paths.masked(document)
+            assert document == {"card": HIDDEN, "iban": HIDDEN}
 
 
 def test_secret_bytes_are_hidden() -> None:
     app = awoke.App("shop")
     app.on("pins", value=Annotated[bytes, awoke.Secret])(lambda message: None)
-    with Parts(load({}).values, Code.of(app).decoders, reveals=True) as parts:
+    with Parts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
         assert "4711" not in str(parts.content("pins", "value", b"4711", []).text)
 
 
@@ -94,10 +98,11 @@ def test_topics_of_patterns_and_topics_that_are_only_written_are_masked() -> Non
     @app.on("clicks", output=awoke.Topic("sent", value=Payment))
     def sending(message: awoke.Message[bytes]) -> None: ...
 
-    app.topic("paid", value=Payment, partitions=1)
+    app.topic("paid", value=Payment)
     found = Code.of(app)
-    with Parts(load({}).values, found.decoders, reveals=True) as parts:
+    assert found.secrets is not None
+    with Parts(load({}).values, found.decoders, found.secrets, reveals=True) as parts:
         for topic in ("cards-1", "cards.dead", "sent", "paid"):
-            assert found.has_secrets(topic)
+            assert found.secrets.has(topic)
             assert "4111" not in (parts.content(topic, "value", b'{"card":"4111"}', []).text or "4111")
-    assert not found.has_secrets("clicks")
+    assert not found.secrets.has("clicks")

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from awoke import ConfigError
+from awoke.secret_paths import SecretPaths
+from awoke.secret_topics import SecretPart
 from awoke.testing.messages import Pairs, Parts
 from awoke.testing.recordings.masks import MaskRefused, Masks
 from awoke.testing.recordings.recording import Recorded
@@ -37,8 +39,10 @@ def test_equal_contents_have_equal_hashes_in_one_recording_only() -> None:
 
 
 def test_recordings_with_one_key_have_equal_hashes() -> None:
-    one, other = (Masks(["a"], secret=b"key") for _ in range(2))
-    assert value_of(one, {"a": "x"}) == value_of(other, {"a": "x"}) != value_of(Masks(["a"], secret=b"no"), {"a": "x"})
+    one, other = (Masks(["a"], hash_key=b"key") for _ in range(2))
+    assert (
+        value_of(one, {"a": "x"}) == value_of(other, {"a": "x"}) != value_of(Masks(["a"], hash_key=b"no"), {"a": "x"})
+    )
 
 
 @pytest.mark.parametrize("style", ["hash", "stars"])
@@ -109,3 +113,49 @@ def test_a_header_that_is_never_there_is_refused() -> None:
 def test_a_path_with_an_empty_name_is_refused(field: str) -> None:
     with pytest.raises(ConfigError, match="--mask takes the path"):
         Masks([field])
+
+
+PAID = [
+    SecretPart("orders", "value", "json", SecretPaths(["/card"], ["/more/*/pin"])),
+    SecretPart("orders", "key", "json", SecretPaths([""])),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "found", "names"),
+    [
+        ({"card": "4711", "id": 1}, {"card": "***", "id": 1}, ["value:card"]),
+        (
+            {"card": 4711, "more": [{"pin": "4711", "id": 2}]},
+            {"card": 0, "more": [{"pin": "***", "id": 2}]},
+            ["value:card", "value:more.*.pin"],
+        ),
+        (b'{"card":"4711","card":null,"id":1}', {"card": None, "id": 1}, []),
+        ({"payload": {"card": "4711"}}, {"payload": {"card": "***"}}, ["value"]),
+        (["4711"], ["***"], ["value"]),
+        (b"not JSON: 4711", "***", ["value"]),
+        (b"4711", 0, ["value"]),
+    ],
+)
+def test_secret_fields_of_the_app_are_masked_also_in_a_value_that_has_not_its_type(
+    value: Any, found: Any, names: list[str]
+) -> None:
+    masks = Masks(style="stars", secrets_of_app=PAID)
+    data = masks.masked(record(value)).parts.value or b""
+    assert b"4711" not in data
+    assert data == b"***" or json.loads(data) == found
+    assert masks.secrets == masks.names == names
+
+
+def test_a_key_and_named_fields_are_masked_beside_the_secrets_of_the_app() -> None:
+    masks = Masks(["id", "card"], style="stars", secrets_of_app=PAID)
+    found = masks.masked(record({"card": "a", "id": "b"}, key=b'"k"')).parts
+    assert (found.key, json.loads(found.value or b"")) == (b'"***"', {"card": "***", "id": "***"})
+    assert masks.names == ["value:id", "value:card", "key"]
+    masks.check_found()
+
+
+def test_secret_fields_that_are_no_json_are_refused() -> None:
+    packed = SecretPart("orders", "value", "other", SecretPaths(["/card"]))
+    with pytest.raises(MaskRefused, match="--keep-secrets"):
+        Masks(secrets_of_app=[packed])

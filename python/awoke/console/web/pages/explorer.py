@@ -43,6 +43,8 @@ class MessagePage(msgspec.Struct, kw_only=True):
     topic: str
     message: MessageView
     is_hidden: bool
+    has_secrets: bool
+    """True if it has secret fields, or may have some: then there is no download."""
 
 
 class SearchPage(msgspec.Struct, kw_only=True):
@@ -59,7 +61,7 @@ class SearchPage(msgspec.Struct, kw_only=True):
 def messages(asked: Asked) -> MessagesPage:
     """Returns a page of messages."""
     where = where_of(asked)
-    with _parts(asked) as parts:
+    with asked.parts() as parts:
         try:
             view = reading.read_page(asked.brokers, where, parts)
         except ConfigError as error:
@@ -72,8 +74,11 @@ def messages(asked: Asked) -> MessagesPage:
 def message(asked: Asked) -> MessagePage:
     """Returns one message."""
     found = _read_one(asked)
-    with _parts(asked) as parts:
-        return MessagePage(topic=found.topic, message=parts.message(found), is_hidden=not asked.grant.payloads)
+    is_hidden = not asked.grant.payloads
+    has_secrets = not is_hidden and asked.secrets().has(found.topic)
+    with asked.parts() as parts:
+        view = parts.message(found)
+    return MessagePage(topic=found.topic, message=view, is_hidden=is_hidden, has_secrets=has_secrets)
 
 
 def file(asked: Asked) -> Response:
@@ -81,8 +86,10 @@ def file(asked: Asked) -> Response:
     kind = asked.query.get("part", "message")
     if not asked.grant.payloads:
         raise Refused("the contents of messages are hidden from you")
-    if asked.code.has_secrets(asked.path["topic"]):
-        raise Refused("messages of this topic have secret fields, which a file would show")
+    secrets = asked.secrets()
+    if secrets.has(asked.path["topic"]):
+        known = "messages of this topic have secret fields, which a file would show"
+        raise Refused(secrets.unknown_because or known)
     if kind not in ("key", "value", "message"):
         raise Wrong(f"part is key, value or message, not {kind!r}")
     made = download(_read_one(asked), "key" if kind == "key" else "value" if kind == "value" else "message")
@@ -99,7 +106,7 @@ def search(asked: Asked) -> SearchPage:
     if not asked.query.get("wait") or is_hidden:
         return SearchPage(topic=topic, query=query, is_hidden=is_hidden)
     bounded = msgspec.structs.replace(query, scanned_max=SCANNED_WAITED)
-    with _parts(asked) as parts, _search(asked, bounded, parts) as running:
+    with asked.parts() as parts, _search(asked, bounded, parts) as running:
         steps = list(running.steps())
     hits = [each for step in steps for each in step.hits]
     return SearchPage(topic=topic, query=query, hits=hits, last=steps[-1] if steps else None, is_hidden=False)
@@ -109,7 +116,7 @@ async def hits(asked: Asked) -> Response:
     """Returns the steps of a search as server-sent events, each as JSON. It is cancelled when the browser goes."""
     if not asked.grant.payloads:
         raise Refused("a search tells the contents of messages, which are hidden from you")
-    parts = _parts(asked)
+    parts = await asyncio.get_running_loop().run_in_executor(None, asked.parts)
     return StreamingResponse(events(_search(asked, query_of(asked), parts), parts), media_type="text/event-stream")
 
 
@@ -229,15 +236,11 @@ def _optional(asked: Asked, name: str) -> int | None:
     return asked.integer(name, 0) if asked.query.get(name) else None
 
 
-def _parts(asked: Asked) -> Parts:
-    return Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads)
-
-
 def _search(asked: Asked, query: SearchQuery, parts: Parts) -> Search:
     try:
         return Search(asked.brokers, query, parts)
     except ConfigError as error:
-        raise Wrong(str(error)) from None
+        raise (Wrong(str(error)) if parts.secrets.unknown_because is None else Refused(str(error))) from None
 
 
 def _read_one(asked: Asked) -> Any:

@@ -9,7 +9,6 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from awoke.console.access import TIMEOUT_S
-from awoke.console.explorer.parts import Parts
 from awoke.console.letters import attempts, listing, replaying
 from awoke.console.letters.runs import Run
 from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan, ReplayRun
@@ -119,7 +118,7 @@ def letter(asked: Asked) -> LetterPage:
     """Returns one dead letter with its attempts."""
     read = _read(asked)
     found = _find(asked, read.letters)
-    with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
+    with asked.parts() as parts:
         view = attempts.show_letter(found, read.letters, asked.snapshot().errors, parts)
     return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
 
@@ -197,7 +196,7 @@ def edit(asked: Asked) -> Done:
     found = _find(asked, _read(asked).letters)
     to = text_of(asked, "to") or found.origin.topic
     edited = edited_of(asked)
-    if isinstance(edited.value, str) and HIDDEN in edited.value and asked.code.has_secrets(topic):
+    if isinstance(edited.value, str) and HIDDEN in edited.value and asked.secrets().has(topic):
         raise Wrong(f"the value has a masked field: {HIDDEN} would be sent in the place of its secret")
 
     def act() -> str:
@@ -218,7 +217,7 @@ def try_it(asked: Asked) -> Done:
 
     def act() -> str:
         trial = tries(found)
-        with Parts(asked.settings, asked.code.decoders, reveals=asked.grant.payloads) as parts:
+        with asked.parts() as parts:
             for each in trial.outputs:
                 content = parts.content(each.topic, "value", each.data, each.headers)
                 lines.append(

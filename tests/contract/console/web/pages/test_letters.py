@@ -32,7 +32,7 @@ class Dead:
         letters = [(b"k", b'{"n":%d}' % number, headers_of(self.topic, text)) for number, text in enumerate(texts)]
         put(cluster, self.dead, *letters)
         place = GroupPartition(topic=self.topic, partition=0, committed=None, end_offset=None, lag=None)
-        self.live = FakeLive()
+        self.live = FakeLive([report(secrets=[])])
         self.live.groups = [GroupView(group="shop", state="Stable", members=1, partitions=[place])]
 
     def values(self, cluster: Cluster) -> list[Any]:
