@@ -20,15 +20,15 @@ TEXT = VALUE.decode()
 
 
 @contextlib.contextmanager
-def service(job: Job, **environment: str) -> Iterator[str]:
-    """Runs awoke's service in its own process. Yields its name."""
+def service(job: Job, app: str = "app", **environment: str) -> Iterator[str]:
+    """Runs an app of `bench.rpc_app`, a service of awoke's, in its own process. Yields its name."""
     name = unique("bench-service")
     command = [
         sys.executable,
         "-c",
         "from awoke.cli import main; main()",
         "run",
-        "bench.rpc_app:app",
+        f"bench.rpc_app:{app}",
         "--log-level",
         "warning",
     ]
@@ -76,7 +76,16 @@ def awoke_call(job: Job) -> Result:
 
 
 def awoke_acall(job: Job) -> Result:
-    """`await acall` to an `async def` method, in another process."""
+    """`await acall` to an `async def` method beside `def` methods, in another process."""
+    return _acall(job, "app")
+
+
+def awoke_acall_async(job: Job) -> Result:
+    """`await acall` to a service whose methods are all `async def`, in another process."""
+    return _acall(job, "async_app")
+
+
+def _acall(job: Job, app: str) -> Result:
     from awoke import rpc
 
     async def ask(caller: rpc.Caller) -> Result:
@@ -90,7 +99,7 @@ def awoke_acall(job: Job) -> Result:
         return {**latency("call", times_ns), "hundred_calls_s": sum(times_ns[:FIRST_CALLS]) / 1e9}
 
     with (
-        service(job) as name,
+        service(job, app) as name,
         rpc.Caller(name, job.bootstrap_servers, timeout_s=TIMEOUT_S, create_topics=True, checks_group=False) as caller,
     ):
         return asyncio.run(ask(caller))
@@ -161,6 +170,7 @@ PROGRAM = Program(
         "native produce-consume-produce-consume": native_round_trip,
         "awoke call": awoke_call,
         "awoke acall": awoke_acall,
+        "awoke acall, async service": awoke_acall_async,
         "confluent-kafka, by hand": confluent_by_hand,
     },
     messages=1_000,

@@ -24,6 +24,11 @@ async def aecho(text: str) -> str:
     return text
 
 
+async_app = awoke.App(os.environ.get("BENCH_SERVICE", "bench-rpc"))
+async_app.rpc.method(aecho)
+"""A service whose methods are all `async def`: its event loop receives the calls."""
+
+
 @app.rpc.method
 def work(seconds: float) -> str:
     """Waits for some time, as for a database."""

@@ -658,6 +658,12 @@ class Admission:
 
         None once the scheduler has closed.
         """
+    def next_or_notify(self, notifier: Notifier) -> tuple[IncomingCall | None, float | None, bool]:
+        """Returns the next call, as `next`, the seconds until the caller has to ask again, and whether the scheduler
+        has closed.
+
+        Without work, the notifier is notified as soon as there is some. Does not block.
+        """
     def end(self, call: IncomingCall, kind: str | None, body: bytes) -> list[IncomingCall]:
         """Records a call's final answer; returns the duplicates that were waiting for it. Does not block.
 

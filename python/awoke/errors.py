@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     Failed = TypeVar("Failed", bound="KafkaError")
 
-UNREACHABLE_CODES = frozenset({-195, -187, -185})
+UNREACHABLE_CODES = frozenset({-195, -187, -185, -137})
 AUTHENTICATION_CODES = frozenset({-169, 33, 34, 58})
 """librdkafka's own, and the protocol's: the mechanism, the order of the requests, the login."""
 TLS_CODE = -181

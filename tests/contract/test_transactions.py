@@ -63,6 +63,21 @@ def test_what_was_not_sent_when_it_is_aborted_fails(producer: awoke.Producer, to
     assert all(handle.done() for handle in handles)
 
 
+@pytest.mark.timeout(120)
+def test_messages_that_an_abort_fails_make_room_in_their_own_producer(
+    producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
+) -> None:
+    name = topic()
+    with awoke.Producer(cluster.bootstrap_servers) as other:
+        with pytest.raises(ZeroDivisionError), producer.transaction() as t:
+            t.produce_many(name, [b"x"] * 100)
+            raise ZeroDivisionError
+        # The abort served the reports on this thread, which now serves those of another producer.
+        for _ in range(2):
+            other.produce(name, b"y", timeout_s=0)
+            assert other.flush(30)
+
+
 def test_one_that_fails_is_aborted_and_says_so(topic: CreateTopic, cluster: Cluster) -> None:
     name = topic()
     aborted = Collected[awoke.Event]()

@@ -94,7 +94,8 @@ class Copying:
     def run(self, faults: Sequence[str], every_s: float, within_s: float) -> tuple[list[int], list[int]]:
         """Copies with faults, and returns the numbers that the two readers saw.
 
-        Faults come one after the other: `kill`, `stop`, `freeze` (a process), `bounce`, `crash` (a broker).
+        Faults come one after the other: `kill`, `stop`, `freeze` (a process), `bounce`, `crash` (a broker). `within_s`
+        is the time for which nothing may be copied after the last of them.
         """
         meanwhile = CommittedReader(self._cluster.bootstrap_servers, self.copy, self._messages)
         processes = [self._start(), self._start()]
@@ -103,11 +104,7 @@ class Copying:
                 if meanwhile.over.wait(every_s):
                     break
                 self._do(fault, processes, number % len(processes))
-            deadline_s = time.monotonic() + within_s
-            while not meanwhile.over.wait(0.5) and time.monotonic() < deadline_s:
-                if any(HELD_UP in process.output for process in processes):
-                    break
-                assert any(process.is_running for process in processes), processes[0].output
+            self._wait_for_the_rest(meanwhile, processes, within_s)
             if not meanwhile.over.is_set():
                 self._look_at_the_broker(processes)
                 outputs = "\n\n".join(process.output for process in processes)
@@ -125,6 +122,16 @@ class Copying:
         after.over.wait(60)
         after.stop()
         return meanwhile.numbers, after.numbers
+
+    def _wait_for_the_rest(self, reader: CommittedReader, processes: list[Process], within_s: float) -> None:
+        """Ends with the copy's last message, or when the copy stands still for `within_s`: how fast it goes is free."""
+        seen, deadline_s = -1, 0.0
+        while not reader.over.wait(0.5):
+            if len(reader.numbers) != seen:
+                seen, deadline_s = len(reader.numbers), time.monotonic() + within_s
+            if time.monotonic() > deadline_s or any(HELD_UP in process.output for process in processes):
+                return
+            assert any(process.is_running for process in processes), processes[0].output
 
     def _look_at_the_broker(self, processes: list[Process]) -> None:
         """Asks the broker by another client than awoke's, while nothing runs that could hold offsets up.

@@ -28,7 +28,7 @@ from types import TracebackType
 from tests.support.kafka_home import format_folder, java, new_archive, resolve_jars
 from tests.support.processes import signal_process
 
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 150.0
 PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: one of them might take a port before its broker does."""
 

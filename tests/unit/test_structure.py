@@ -159,7 +159,7 @@ REAL_TIME = {
         *("broker_lines", "cli.produce", "registry.request_counts", "rpc.responder.answers", "runtime.job_watch"),
         *("runtime.observed", "swarm.admin", "swarm.node_control"),
     },
-    "timers of an event loop, set by the clock": {"_clock", "runtime.worker"},
+    "timers of an event loop, set by the clock": {"_clock", "rpc.responder.loop_receiver", "runtime.worker"},
     "the clock, where the native module is not loaded": {"_time"},
 }
 """Modules that may read real time, by the reason. All others read `awoke._clock`, which a test may take."""

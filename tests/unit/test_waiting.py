@@ -125,6 +125,22 @@ async def test_messages_that_tasks_wait_for_in_one_turn_of_the_loop_are_sent_tog
     assert await asyncio.gather(*tasks) == [7, 7, 7]
 
 
+async def test_a_message_that_a_lone_task_waits_for_is_sent_in_the_same_turn_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(handles: Sequence[Answer]) -> None:
+        for each in handles:
+            each.give(7)
+
+    def wait_for_another_turn(mailbox: object) -> None:
+        raise AssertionError("the message waits for the next turn")
+
+    monkeypatch.setattr(_waiting, "DeliveryHandle", Answer)
+    monkeypatch.setattr(_waiting, "flush_now", answer)
+    monkeypatch.setattr(_waiting.LoopMailbox, "_flush", wait_for_another_turn)
+    assert await asyncio.wait_for(resolve(Answer()), 10) == 7
+
+
 def test_a_loop_that_has_ended_is_kept_by_nothing() -> None:
     async def wait() -> weakref.ref[asyncio.AbstractEventLoop]:
         answer = Answer()

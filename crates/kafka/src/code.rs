@@ -84,8 +84,9 @@ impl Code {
     pub const fn is_retriable(self) -> bool {
         matches!(
             self.0,
-            // Local ones: transport, time-outs, brokers down, queue full, coordinator, timed out in queue.
-            -195 | -192 | -187 | -185 | -184 | -180 | -166
+            // Local ones: transport, time-outs, brokers down, queue full, coordinator, timed out in queue, and a
+            // request to a broker that left the cluster meanwhile.
+            -195 | -192 | -187 | -185 | -184 | -180 | -166 | -137
                 | 3 | 5..=7 | 9 | 13..=16 | 19..=20 | 27 | 41 | 51 | 56 | 60 | 71 | 72 | 75 | 84 | 88 | 91
         )
     }
@@ -123,5 +124,11 @@ mod tests {
         assert_eq!(Code::TRANSPORT.name(), "_TRANSPORT");
         assert_eq!(Code::UNKNOWN_TOPIC.name(), "UNKNOWN_TOPIC_OR_PART");
         assert!(!Code(31_999).description().is_empty());
+    }
+
+    #[test]
+    fn a_request_to_a_broker_that_left_is_made_again() {
+        let left = (-200..0).map(Code).find(|code| code.name() == "_DESTROY_BROKER");
+        assert!(left.is_some_and(Code::is_retriable));
     }
 }

@@ -2,22 +2,27 @@
 //!
 //! A queue has a thread of its own, which would serve it, post a token to the loop's mailbox, and so wake the loop:
 //! two wake-ups for one answer. While a task waits, the queue tells the loop's mailbox instead, and the loop serves the
-//! queue when it takes its tokens. The loop may be busy with user code meanwhile. So the thread wakes, too, and serves
-//! what the loop has not served within `LATE`. It wakes once for all that comes in that time.
+//! queue when it takes its tokens. The loop may be busy with user code meanwhile. So the thread *watches*: it wakes,
+//! too, and serves what the loop has not served within `LATE`. It wakes once for all that comes in that time. It waits
+//! twice as long after each watch in which the loop has served, up to `TRUST_MAX`: beside a loop that is in time it is
+//! seldom woken. After a watch in which the loop has not served, it waits for `LATE` again.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::sync::{AtomicBool, Mutex, lock};
+use crate::sync::{Mutex, lock};
 use crate::{EventFd, Mailbox, Notifier};
 
-/// The time after which the queue's thread serves what the loop has not.
+/// The time after which the queue's thread serves what a loop has not that was late before, or is new.
 pub const LATE: Duration = Duration::from_millis(2);
+
+/// The longest time after which the queue's thread serves what a loop has not that was in time before.
+pub const TRUST_MAX: Duration = Duration::from_millis(32);
 
 /// A queue that any thread can serve.
 pub trait Served: Send + Sync {
-    /// Serves what is there, if no other thread serves the queue. Does not wait for more.
+    /// Serves what is there for an event loop that was told, if no other thread serves the queue. Does not wait for
+    /// more.
     fn serve_now(&self);
 }
 
@@ -26,8 +31,6 @@ pub trait Served: Send + Sync {
 pub struct LoopService<B = EventFd> {
     /// Taken under the queue's lock; no function of the queue is called under it.
     state: Mutex<State<B>>,
-    /// The thread is awake, or about to be, because the loop was told of something.
-    is_watching: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -35,6 +38,12 @@ struct State<B> {
     waits: usize,
     /// Weak: a loop that ends must not be kept by a wait that it has left behind.
     of_loop: Option<Serving<B>>,
+    /// The thread is awake, or about to be, because the loop was told of something.
+    is_watching: bool,
+    /// The loop has served since the watch began.
+    has_served: bool,
+    /// The length of the next watch.
+    trust: Duration,
 }
 
 /// The mailbox of an event loop, and the queue that it serves.
@@ -42,7 +51,8 @@ type Serving<B> = (Weak<Mailbox<u64, B>>, Weak<dyn Served>);
 
 impl<B> Default for LoopService<B> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { waits: 0, of_loop: None }), is_watching: AtomicBool::new(false) }
+        let state = State { waits: 0, of_loop: None, is_watching: false, has_served: false, trust: LATE };
+        Self { state: Mutex::new(state) }
     }
 }
 
@@ -71,26 +81,42 @@ impl<B: Notifier> LoopService<B> {
     /// Tells the loop that there is something to serve. Returns whether to wake the queue's thread. Called when the
     /// queue turns non-empty, or has lost its leader and is not empty. Does not block.
     pub fn tell(&self) -> bool {
-        let told = lock(&self.state).of_loop.as_ref().and_then(|(mailbox, served)| {
+        let mut state = lock(&self.state);
+        let told = state.of_loop.as_ref().and_then(|(mailbox, served)| {
             let mailbox = mailbox.upgrade()?;
             Some((mailbox, Weak::clone(served)))
         });
-        let Some((mailbox, served)) = told else { return true };
+        let Some((mailbox, served)) = told else {
+            state.is_watching = false; // The thread serves at once, also in the midst of a watch.
+            return true;
+        };
+        let begins = !std::mem::replace(&mut state.is_watching, true);
+        if begins {
+            state.has_served = false;
+        }
+        drop(state);
         mailbox.ask_to_serve(served);
-        !self.is_watching.swap(true, Ordering::SeqCst)
+        begins
+    }
+
+    /// Notes that the loop serves. Does not block.
+    pub fn note_served(&self) {
+        lock(&self.state).has_served = true;
     }
 
     /// Returns whether the thread, which is awake, has to leave the queue to the loop until `serve_at`, which it sets.
     pub fn is_early(&self, serve_at: &mut Option<Instant>, now: Instant) -> bool {
-        if self.is_watching.load(Ordering::SeqCst) && lock(&self.state).of_loop.is_some() {
-            let at = *serve_at.get_or_insert(now + LATE);
+        let mut state = lock(&self.state);
+        if state.is_watching {
+            let at = *serve_at.get_or_insert(now + state.trust);
             if now < at {
                 return true;
             }
+            state.trust = if state.has_served { (state.trust * 2).min(TRUST_MAX) } else { LATE };
+            // Before the thread serves: what comes from here on wakes it again.
+            state.is_watching = false;
         }
         *serve_at = None;
-        // Before the thread serves: what comes from here on wakes it again.
-        self.is_watching.store(false, Ordering::SeqCst);
         false
     }
 }
@@ -157,7 +183,44 @@ mod tests {
         assert!(!service.end());
         service.tell();
         assert!(service.end());
+        assert!(service.tell());
         assert!(!service.is_early(&mut None, Instant::now()));
+    }
+
+    /// Returns for how long the thread leaves to the loop what it is told of now.
+    fn watched(service: &LoopService<EventFd>, does_loop_serve: bool) -> Duration {
+        assert!(service.tell());
+        if does_loop_serve {
+            service.note_served();
+        }
+        let (now, mut serve_at) = (Instant::now(), None);
+        assert!(service.is_early(&mut serve_at, now));
+        let until = serve_at.expect("it watches");
+        assert!(!service.is_early(&mut serve_at, until));
+        until - now
+    }
+
+    #[test]
+    fn a_loop_that_serves_in_time_is_watched_less_often_until_it_is_late() {
+        let (service, queue, mailbox) = (LoopService::default(), Arc::new(Queue::default()), mailbox());
+        service.begin(&mailbox, weak(&queue));
+        let lengths: Vec<_> = (0..6).map(|_| watched(&service, true)).collect();
+        assert_eq!(lengths, [LATE, LATE * 2, LATE * 4, LATE * 8, TRUST_MAX, TRUST_MAX]);
+        assert_eq!(watched(&service, false), TRUST_MAX);
+        assert_eq!(watched(&service, true), LATE);
+    }
+
+    #[test]
+    fn what_comes_between_two_waits_wakes_no_thread_a_second_time() {
+        let (service, queue, mailbox) = (LoopService::default(), Arc::new(Queue::default()), mailbox());
+        service.begin(&mailbox, weak(&queue));
+        assert!(service.tell());
+        service.note_served();
+        assert!(service.end());
+        let (now, mut serve_at) = (Instant::now(), None);
+        assert!(service.is_early(&mut serve_at, now), "the wait was served; the next one begins soon");
+        service.begin(&mailbox, weak(&queue));
+        assert!(!service.tell());
     }
 
     #[test]

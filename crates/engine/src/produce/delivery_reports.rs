@@ -30,7 +30,7 @@ use crate::sync::thread_local;
 use crate::wake::{Leadership, LoopService, Parker, Place, Served, Tokens};
 
 thread_local! {
-    /// Messages and bytes that were reported during this thread's present poll.
+    /// Messages and bytes that were reported during this thread's present call: see `Reports::settle`.
     static REPORTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// The handle for which this thread, as the leader, serves reports.
     static SERVED_FOR: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
@@ -225,7 +225,8 @@ impl Reports {
 
     /// Ends a wait of a task. Does not block.
     pub(super) fn end_wait_of_loop(&self) {
-        if self.serving.of_loop.end() {
+        // A leader looks at the queue when it leaves.
+        if self.serving.of_loop.end() && !self.serving.leadership.is_led() {
             self.wake_if_needed();
         }
     }
@@ -250,10 +251,18 @@ impl Reports {
                 continue;
             }
             if self.is_time_to_serve(&mut serve_at) {
-                self.serve_now();
+                self.serve_if_free();
             }
         }
         self.serve_once(0);
+    }
+
+    /// Serves the reports that are there, if no thread leads.
+    fn serve_if_free(&self) {
+        if self.serving.leadership.try_take() {
+            self.serve_once(0);
+            self.leave(Place::Leader);
+        }
     }
 
     /// Returns whether reports are to be served now; sets the time when not.
@@ -290,10 +299,20 @@ impl Reports {
 
     /// Waits up to `timeout_ms` (-1 for ever) for the first report, and serves all reports that are there.
     pub(super) fn serve_once(&self, timeout_ms: i32) {
-        self.client.serve_reports(timeout_ms);
-        release_reported(&self.budget);
+        self.settle(|client| client.serve_reports(timeout_ms));
+    }
+
+    /// Makes a call in which librdkafka may serve reports on this thread, and releases their budget: the thread may
+    /// serve those of another connection next.
+    pub(super) fn settle<T>(&self, call: impl FnOnce(&Client) -> T) -> T {
+        let outcome = call(&self.client);
+        let (messages, bytes) = REPORTED.take();
+        if messages > 0 {
+            self.budget.release(messages, bytes);
+        }
         self.repeat_interrupt();
         self.purge_if_refused();
+        outcome
     }
 
     /// Returns when to check again whether all brokers refuse the client, which no callback tells; `None` where none
@@ -325,7 +344,7 @@ impl Reports {
         let is_done = loop {
             // Beside a leader not for long: see `repeat_interrupt`.
             let slice = deadline.or_within((!leads).then_some(BESIDE));
-            let code = self.flush(slice.remaining_ms());
+            let code = self.settle(|client| client.flush(slice.remaining_ms()));
             // An error of the client ends a flush early.
             if code == Code::NONE || deadline.has_passed() {
                 break code == Code::NONE;
@@ -335,15 +354,6 @@ impl Reports {
             self.leave(Place::Leader);
         }
         is_done
-    }
-
-    /// Has all messages sent without lingering, and serves reports meanwhile.
-    fn flush(&self, timeout_ms: i32) -> Code {
-        let code = self.client.flush(timeout_ms);
-        release_reported(&self.budget);
-        self.repeat_interrupt();
-        self.purge_if_refused();
-        code
     }
 
     /// Ends `serve`.
@@ -356,10 +366,8 @@ impl Reports {
 
 impl Served for Reports {
     fn serve_now(&self) {
-        if self.serving.leadership.try_take() {
-            self.serve_once(0);
-            self.leave(Place::Leader);
-        }
+        self.serving.of_loop.note_served();
+        self.serve_if_free();
     }
 }
 
@@ -368,14 +376,6 @@ impl Drop for Reports {
         if self.client.check_process().is_ok() {
             self.queue.stop_listening();
         }
-    }
-}
-
-/// Releases the budget of the messages that were reported on this thread.
-fn release_reported(budget: &Budget) {
-    let (messages, bytes) = REPORTED.take();
-    if messages > 0 {
-        budget.release(messages, bytes);
     }
 }
 

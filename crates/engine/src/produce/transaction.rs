@@ -106,7 +106,7 @@ impl Transactions {
     fn commit(&self, connection: &Connection, deadline: &Deadline) -> Result<()> {
         // Flushed here, because librdkafka's own flush would end with the first report that is awaited.
         let failure = match connection.flush(deadline.remaining()) {
-            Ok(_) => self.client.commit_transaction(self.limit(deadline)).err(),
+            Ok(_) => self.reports.settle(|client| client.commit_transaction(self.limit(deadline))).err(),
             Err(error) => return Err(error),
         };
         let Some(failure) = failure else {
@@ -145,7 +145,8 @@ impl Transactions {
             // sequence.
             self.spend("a message failed, and left a gap in its partition's sequence".into());
         }
-        match self.client.abort_transaction(self.limit(deadline)) {
+        // It flushes, and so serves the reports of the messages that it has fail.
+        match self.reports.settle(|client| client.abort_transaction(self.limit(deadline))) {
             Ok(()) => self.check_end(),
             Err(failure) => self.spend(format!("an abort failed: {}", failure.text)),
         }

@@ -300,12 +300,13 @@ impl Client {
         self.end_txn(true, limit)
     }
 
-    /// Aborts; messages that wait fail.
+    /// Aborts; messages that wait fail. As librdkafka, it serves their reports on this thread.
     ///
     /// # Errors
     /// As of `commit_transaction`.
     pub fn abort_transaction(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         self.purge_all();
+        self.flush(0);
         self.end_txn(false, limit)
     }
 

@@ -63,18 +63,23 @@ impl Queue {
         while self.service.is_early(&mut serve_at, now) {
             now += LATE;
         }
-        self.serve_now();
+        self.serve_if_free();
     }
-}
 
-impl Served for Queue {
-    fn serve_now(&self) {
+    fn serve_if_free(&self) {
         if self.leadership.try_take() {
             self.serve();
             if self.leadership.leave(Place::Leader) && self.has_answers() {
                 self.tell();
             }
         }
+    }
+}
+
+impl Served for Queue {
+    fn serve_now(&self) {
+        self.service.note_served();
+        self.serve_if_free();
     }
 }
 
@@ -120,6 +125,46 @@ fn the_thread_serves_for_a_loop_that_is_busy() {
         queue.run();
         pusher.join().expect("no panic");
         assert_eq!(*lock(&queue.served), 1);
+    });
+}
+
+#[test]
+fn the_thread_serves_for_a_trusted_loop_that_becomes_busy() {
+    check(|| {
+        let (queue, mailbox) = waiting();
+        queue.push();
+        mailbox.notifier().wait();
+        mailbox.drain();
+        queue.run(); // The loop was in time: the next watch is longer.
+        let pusher = push(&queue);
+        queue.run();
+        pusher.join().expect("no panic");
+        assert_eq!(*lock(&queue.served), 2);
+    });
+}
+
+#[test]
+fn an_answer_that_comes_between_two_waits_is_served() {
+    check(|| {
+        let (queue, mailbox) = waiting();
+        queue.push();
+        mailbox.notifier().wait();
+        mailbox.drain();
+        let of_queue = thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || queue.run()
+        });
+        let pusher = push(&queue);
+        if queue.service.end() && queue.has_answers() {
+            queue.tell();
+        }
+        pusher.join().expect("no panic");
+        of_queue.join().expect("no panic");
+        // The thread may have ended a watch before it came; then it was woken again.
+        if queue.has_answers() {
+            queue.run();
+        }
+        assert_eq!(*lock(&queue.served), 2);
     });
 }
 

@@ -383,7 +383,9 @@ class Rpc:
             ConfigError: see `Method.prepare`.
         """
         if METHODS not in self.methods:
-            self._add(Method(self._describe, METHODS, True, None, None, None))
+            # A plain method would need a thread beside the event loop of the others.
+            is_async = bool(self.methods) and all(method.is_async for method in self.methods.values())
+            self._add(Method(self._adescribe if is_async else self._describe, METHODS, True, None, None, None))
         for method in self.methods.values():
             method.prepare(self.service, schemas)
 
@@ -393,6 +395,10 @@ class Rpc:
         caller = "" if call is None else call.caller
         visible = (method for name, method in sorted(self.methods.items()) if name != METHODS)
         return [method.describe() for method in visible if method.callers is None or caller in method.callers]
+
+    async def _adescribe(self) -> list[Mapping[str, Any]]:
+        """As `_describe`."""
+        return self._describe()
 
     def _add(self, method: Method) -> None:
         if method.name in self.methods:

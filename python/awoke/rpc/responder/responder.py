@@ -8,6 +8,8 @@ call and one too many are seen while all others are busy. The thread that receiv
 a thread that has ended one goes on with the next in the queue. A call that comes to an idle service changes threads
 once.
 
+A service whose methods are all `async def` has no such threads: the event loop receives its calls (`LoopReceiver`).
+
 Each thread `awoke-rpc-<number>`:
 1. Wait for a call that may run, or is not to be executed.
 2. Answer a call that is not to be executed.
@@ -41,6 +43,7 @@ from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
 from awoke.rpc.protocol import Topics
 from awoke.rpc.responder.answers import Answers, encoded
 from awoke.rpc.responder.host import Host
+from awoke.rpc.responder.loop_receiver import LoopReceiver
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.rejections import Rejections
 from awoke.rpc.responder.reply_topics import ReplyTopics
@@ -107,12 +110,16 @@ class Responder:
 
     def start(self) -> None:
         """Starts the threads. Calls come once the group has assigned partitions. Does not block."""
-        methods = self._rpc.methods.values()
-        if any(method.is_async for method in methods):
+        are_async = [method.is_async for method in self._rpc.methods.values()]
+        if any(are_async):
             self._loop = asyncio.new_event_loop()
             self._threads.append(threading.Thread(target=self._run_loop, name="awoke-rpc-loop", daemon=True))
-        for number in range(self._options.threads + 1):
-            self._threads.append(threading.Thread(target=self._run, name=f"awoke-rpc-{number}", daemon=True))
+        if self._loop is not None and all(are_async):
+            receiver = LoopReceiver(self._admission, self._loop, self._receive_on_loop)
+            self._loop.call_soon(receiver.start)
+        else:
+            for number in range(self._options.threads + 1):
+                self._threads.append(threading.Thread(target=self._run, name=f"awoke-rpc-{number}", daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -154,6 +161,14 @@ class Responder:
                 call = None  # A call that is over must not wait for the next one to be freed.
             while call is not None:
                 call = self._execute(call)
+
+    def _receive_on_loop(self, call: IncomingCall) -> None:
+        reason = call.not_executed
+        if reason is not None:
+            self._end_not_executed(call, *reason)
+        else:
+            self._replies.leave_slot(call)
+            self._begin_task(call)
 
     def _end_not_executed(self, call: IncomingCall, kind: str, reason: str) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -135,24 +135,53 @@ class FakeReplies:
         return problem
 
 
+class GivenCalls:
+    """The calls that a test gives: each is a call, an error to be raised, or None at the end."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Any] = SimpleQueue()
+        self.notifier: Any = None
+        self.is_silent = False
+        """True where the notifier is not notified."""
+        self.is_ended = False
+
+    def put(self, call: Any) -> None:
+        self._calls.put(call)
+        if self.notifier is not None and not self.is_silent:
+            self.notifier.notify()
+
+    def get(self, *, may_wait: bool) -> Any:
+        call = self._calls.get(may_wait)
+        self.is_ended = call is None
+        if isinstance(call, Exception):
+            raise call
+        return call
+
+
 class FakeAdmission:
     """Gives calls to a responder's threads; knows the waiting duplicates of one."""
 
     def __init__(self) -> None:
-        self.calls: SimpleQueue[Any] = SimpleQueue()
-        """A call, an error to be raised, or None at the end."""
+        self.calls = GivenCalls()
         self.duplicates: list[Any] = []
         self.following: list[Any] = []
         """The calls that wait for the place of another."""
         self.final: list[tuple[str | None, bytes]] = []
         self.topics: list[Any] = []
         self.released = 0
+        self.again_s: float | None = None
+        """When the receiving event loop has to ask again."""
 
     def next(self) -> Any:
-        call = self.calls.get()
-        if isinstance(call, Exception):
-            raise call
-        return call
+        return self.calls.get(may_wait=True)
+
+    def next_or_notify(self, notifier: Any) -> tuple[Any, float | None, bool]:
+        self.calls.notifier = notifier
+        try:
+            call = self.calls.get(may_wait=False)
+        except Empty:
+            return None, self.again_s, False
+        return call, None, call is None
 
     def end(self, call: Any, kind: str | None, body: bytes) -> list[Any]:
         self.final.append((kind, body))

@@ -129,7 +129,17 @@ def test_a_method_gets_its_arguments_and_its_caller_the_result(engine: Engine) -
 
 def test_an_async_method_runs_on_the_event_loop(engine: Engine) -> None:
     with Case(engine, adouble) as case:
-        assert {thread.name for thread in case.responder.threads()} == {"awoke-rpc-loop", "awoke-rpc-0", "awoke-rpc-1"}
+        assert [thread.name for thread in case.responder.threads()] == ["awoke-rpc-loop"], "it receives calls, too"
+        assert case.bodies(case.execute(case.call(b"[21]"))) == [b'"42 on awoke-rpc-loop"']
+
+
+def test_beside_a_plain_method_threads_receive_the_calls(engine: Engine) -> None:
+    case = Case(engine, adouble)
+    case.rpc.method(double)
+    engine.threads = 2
+    with case:
+        names = {thread.name for thread in case.responder.threads()}
+        assert names == {"awoke-rpc-loop", "awoke-rpc-0", "awoke-rpc-1"}
         assert case.bodies(case.execute(case.call(b"[21]"))) == [b'"42 on awoke-rpc-loop"']
 
 
@@ -254,11 +264,23 @@ def test_a_reason_without_an_answer_gives_the_call_back(engine: Engine, caplog: 
     assert "could not be answered (rejected, no such reason)" in caplog.text
 
 
-def test_a_call_that_can_not_be_received_ends_no_thread(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    with Case(engine, double) as case:
-        case.give(*[RuntimeError("an error of awoke's own")] * 4)
-        assert case.bodies(case.execute(case.call(b"[1]"))) == [b"2"]
+@pytest.mark.parametrize(("function", "body"), [(double, b"2"), (adouble, b'"2 on awoke-rpc-loop"')])
+def test_a_call_that_can_not_be_received_ends_no_thread(
+    engine: Engine, caplog: pytest.LogCaptureFixture, function: Callable[..., Any], body: bytes
+) -> None:
+    with Case(engine, function) as case:
+        case.give(*[RuntimeError("an error of awoke's own")] * 40)
+        assert case.bodies(case.execute(case.call(b"[1]"))) == [body]
     assert "could not be received" in caplog.text
+
+
+@pytest.mark.parametrize("reason", ["unknown_method", "expired"])
+def test_a_loop_answers_a_call_that_is_not_executed(engine: Engine, reason: str) -> None:
+    with Case(engine, adouble) as case:
+        call = case.call(b"[1]")
+        call.not_executed = ("rejected", reason)
+        assert case.problem(case.execute(call)) is not None
+        assert call.steps == []
 
 
 def test_at_most_once_commits_before_the_method_is_called(engine: Engine) -> None:

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use awoke_engine::clock::Deadline;
-use awoke_engine::consume::PartitionScheduler;
+use awoke_engine::consume::{PartitionScheduler, Work};
 use awoke_engine::rpc::{self as engine, CallRef, Received};
+use awoke_engine::wake::{EventFd, Notifier as EngineNotifier};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyList;
@@ -17,6 +18,7 @@ use crate::events::EventBox;
 use crate::rpc::responder::IncomingCall;
 use crate::rpc::responder::request_record::RequestRecord;
 use crate::values::duration;
+use crate::waiting::Notifier;
 
 /// Hands out the calls of a service that are to be executed, or answered without being executed. Any thread.
 ///
@@ -53,6 +55,16 @@ impl CallRef for PyCall {
     fn call(&self) -> &engine::IncomingCall {
         &self.0.get().call
     }
+}
+
+/// The result of receiving work.
+enum Next {
+    /// A call that is to be executed, or answered without being executed.
+    Call(Py<IncomingCall>),
+    /// Nothing for the caller.
+    Nothing,
+    /// There will be no more work.
+    Closed,
 }
 
 /// The settings of a service: `awoke.rpc.responder.methods.Options`.
@@ -142,12 +154,36 @@ impl Admission {
             // Without the GIL even if there is work: other threads have their turn between two records that need no
             // call.
             let work = next.take().unwrap_or_else(|| py.detach(|| self.scheduler.next_work(&Deadline::NEVER)));
-            match self.inner.receive_work(work, |call, lent| self.wrap(py, call, lent))? {
-                Received::Call(PyCall(call)) => return Ok(Some(call)),
-                Received::Queued(PyCall(call)) => call.get().record.release(py, true)?,
-                Received::Cancelled(PyCall(call)) => self.tell_cancelled(py, &call)?,
-                Received::Nothing => (),
-                Received::Closed => return Ok(None),
+            match self.receive(py, work)? {
+                Next::Call(call) => return Ok(Some(call)),
+                Next::Nothing => (),
+                Next::Closed => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns the next call, as `next`, the seconds until the caller has to ask again, and whether the scheduler has
+    /// closed.
+    ///
+    /// Without work, the notifier is notified as soon as there is some. Does not block.
+    fn next_or_notify(
+        &self,
+        py: Python<'_>,
+        notifier: &Notifier,
+    ) -> Result<(Option<Py<IncomingCall>>, Option<f64>, bool)> {
+        let notifier: Arc<dyn EngineNotifier> = Arc::<EventFd>::clone(&notifier.inner);
+        loop {
+            let work = match self.scheduler.next_work_or_notify(&notifier) {
+                (Some(work), _) => work,
+                (None, moment) => {
+                    let left = Deadline::NEVER.or_earlier(moment).remaining();
+                    return Ok((None, left.map(|left| left.as_secs_f64()), false));
+                }
+            };
+            match self.receive(py, work)? {
+                Next::Call(call) => return Ok((Some(call), None, false)),
+                Next::Nothing => (),
+                Next::Closed => return Ok((None, None, true)),
             }
         }
     }
@@ -174,6 +210,18 @@ impl Admission {
 }
 
 impl Admission {
+    /// Receives work. Does not block.
+    fn receive(&self, py: Python<'_>, work: Work) -> Result<Next> {
+        match self.inner.receive_work(work, |call, lent| self.wrap(py, call, lent))? {
+            Received::Call(PyCall(call)) => return Ok(Next::Call(call)),
+            Received::Queued(PyCall(call)) => call.get().record.release(py, true)?,
+            Received::Cancelled(PyCall(call)) => self.tell_cancelled(py, &call)?,
+            Received::Nothing => (),
+            Received::Closed => return Ok(Next::Closed),
+        }
+        Ok(Next::Nothing)
+    }
+
     fn wrap(&self, py: Python<'_>, call: engine::IncomingCall, lent: engine::LentRecord) -> Result<PyCall> {
         let target = call.method_number().map(|number| self.methods[number].clone_ref(py));
         Ok(PyCall(Py::new(py, IncomingCall::new(call, RequestRecord::new(lent), target))?))

@@ -200,11 +200,14 @@ impl Replies {
         while !self.is_closing.load(Ordering::Acquire) {
             let armed = self.state().armed;
             self.serving.parker.park_until(&Deadline::NEVER.or_earlier(armed).or_real(loop_until));
-            if !self.serving.of_loop.is_early(&mut loop_until, clock::real_now()) {
-                self.serve_now();
+            let is_early = self.serving.of_loop.is_early(&mut loop_until, clock::real_now());
+            if !is_early {
+                self.serve_if_free();
             }
-            // Before `run_due`: a call that is added after it arms again.
-            self.state().armed = None;
+            if !self.disarm() && is_early {
+                clock::changed();
+                continue;
+            }
             let due = self.calls.run_due(clock::now());
             if let Some(next) = due.next {
                 self.arm_at_latest(next);
@@ -218,9 +221,25 @@ impl Replies {
         }
     }
 
+    /// Forgets a moment that has come, before `run_due`: a call that is added after it arms again. Returns whether
+    /// there is something to do. A moment that has not come stays: the next call needs no wake-up then.
+    fn disarm(&self) -> bool {
+        let mut state = self.state();
+        let has_come = state.armed.take_if(|moment| *moment <= clock::now()).is_some();
+        has_come || state.is_in_trouble
+    }
+
     fn arm_at_latest(&self, moment: Instant) {
         let mut state = self.state();
         state.armed = Some(state.armed.map_or(moment, |armed| armed.min(moment)));
+    }
+
+    /// Serves the records that are there, if no thread leads.
+    fn serve_if_free(&self) {
+        if self.serving.leadership.try_take() {
+            self.serve(None, &Deadline::after(Some(Duration::ZERO)));
+            self.leave(Place::Leader);
+        }
     }
 
     /// Serves the queue until it is empty, waiting for the first record. When the thread's own call is ready, it
@@ -381,10 +400,8 @@ impl Replies {
 
 impl Served for Replies {
     fn serve_now(&self) {
-        if self.serving.leadership.try_take() {
-            self.serve(None, &Deadline::after(Some(Duration::ZERO)));
-            self.leave(Place::Leader);
-        }
+        self.serving.of_loop.note_served();
+        self.serve_if_free();
     }
 }
 
@@ -411,7 +428,8 @@ impl Listener for Replies {
     /// Ends the poll of the leader whose call is ready, or the wait of a task.
     fn tell(&self, token: u64) {
         if token == WAIT_OF_LOOP {
-            if self.serving.of_loop.end() {
+            // A leader looks at the queue when it leaves.
+            if self.serving.of_loop.end() && !self.serving.leadership.is_led() {
                 self.wake_if_needed();
             }
             return;

@@ -1,0 +1,108 @@
+"""An event loop receives calls: as they come, a few in each turn, and again when it is time to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from awoke.rpc.responder.loop_receiver import CALLS_OF_TURN, LoopReceiver
+from tests.unit.rpc.responder.fakes import FakeAdmission
+
+WITHIN_S = 30.0
+
+
+class Case:
+    """A receiver on the running loop."""
+
+    def __init__(self) -> None:
+        self.admission, self.received = FakeAdmission(), list[Any]()
+        self.came = asyncio.Condition()
+        self.receiver = LoopReceiver(cast(Any, self.admission), asyncio.get_running_loop(), self._begin)
+
+    def _begin(self, call: Any) -> None:
+        self.received.append(call)
+
+        async def tell() -> None:
+            async with self.came:
+                self.came.notify_all()
+
+        self.told = asyncio.get_running_loop().create_task(tell())
+
+    async def wait_for(self, calls: int) -> None:
+        async with asyncio.timeout(WITHIN_S), self.came:
+            await self.came.wait_for(lambda: len(self.received) >= calls)
+
+
+def run(test: Callable[[Case], Awaitable[None]]) -> None:
+    """Runs a test with a receiver, whose scheduler is closed in the end."""
+
+    async def run() -> None:
+        case = Case()
+        await test(case)
+        case.admission.calls.put(None)
+
+    asyncio.run(run())
+
+
+def test_calls_are_received_as_they_come() -> None:
+    async def test(case: Case) -> None:
+        case.admission.calls.put(1)
+        case.receiver.start()
+        assert case.received == [1], "what was there before"
+        case.admission.calls.put(2)
+        await case.wait_for(2)
+        await asyncio.to_thread(case.admission.calls.put, 3)
+        await case.wait_for(3)
+        assert case.received == [1, 2, 3]
+
+    run(test)
+
+
+def test_tasks_run_between_many_calls() -> None:
+    async def test(case: Case) -> None:
+        for number in range(2 * CALLS_OF_TURN + 1):
+            case.admission.calls.put(number)
+        case.receiver.start()
+        assert len(case.received) == CALLS_OF_TURN
+        await case.wait_for(2 * CALLS_OF_TURN + 1)
+
+    run(test)
+
+
+def test_it_asks_again_when_it_was_told_to() -> None:
+    async def test(case: Case) -> None:
+        case.admission.again_s = 0.001
+        case.receiver.start()
+        case.admission.calls.is_silent = True
+        case.admission.calls.put(1)
+        await case.wait_for(1)
+
+    run(test)
+
+
+def test_an_error_keeps_no_later_call_away(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(case: Case) -> None:
+        for error in [RuntimeError("an error of awoke's own")] * 3 * CALLS_OF_TURN:
+            case.admission.calls.put(error)
+        case.admission.calls.put(1)
+        case.receiver.start()
+        await case.wait_for(1)
+
+    run(test)
+    assert caplog.text.count("could not be received") == 3 * CALLS_OF_TURN
+
+
+def test_it_ends_with_the_scheduler() -> None:
+    async def test(case: Case) -> None:
+        case.receiver.start()
+        loop, descriptor = asyncio.get_running_loop(), case.receiver._notifier.fileno()
+        case.admission.calls.put(None)
+        async with asyncio.timeout(WITHIN_S):
+            while case.admission.calls.is_ended is False:
+                await asyncio.sleep(0)
+        assert not loop.remove_reader(descriptor), "it was removed"
+
+    run(test)
