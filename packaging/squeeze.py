@@ -1,4 +1,4 @@
-"""Compresses a wheel anew, without loss: `squeeze.py WHEEL`. Runs in the environment of the tools, which has libdeflate.
+"""Compresses a wheel anew, without loss: `squeeze.py WHEEL`. Runs in the environment of the tools: it has libdeflate.
 
 Installers read the same method of compression. libdeflate finds shorter codes for the same bytes than zlib does.
 """
