@@ -76,6 +76,14 @@ def write_twins(prepared: Path, site: Path) -> None:
         twin.write_text(docs_reference.without_directives((prepared / name).read_text()))
 
 
+def drop_unused_styles(site: Path) -> None:
+    """Removes the style sheets that no page loads: the theme brings those of its other look, too."""
+    pages = "".join(page.read_text() for page in site.rglob("*.html"))
+    for sheet in site.glob("assets/stylesheets/**/*.css"):
+        if sheet.name not in pages:
+            sheet.unlink()
+
+
 def llms_txt() -> str:
     """Returns the site's index for programs that read Markdown: a link to the twin of each page."""
     lines, last = [f"# {settings()['site_name']}", "", f"> {settings()['site_description']}"], ""
@@ -92,6 +100,7 @@ def build(target: Path = TARGET) -> Path:
     prepare(target / "pages")
     shutil.rmtree(target / "site", ignore_errors=True)
     build_html(target)
+    drop_unused_styles(target / "site")
     write_twins(target / "pages", target / "site")
     (target / "site" / "llms.txt").write_text(llms_txt())
     return target / "site"

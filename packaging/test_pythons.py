@@ -4,13 +4,15 @@
 2. For each: a virtual environment `.venvs/VERSION` with what the tests need, and the extension built for it.
 3. Run pytest in it, and print a line of results.
 
-Packages without a wheel for a Python are left out: the tests that need one are skipped, and say so.
+Packages without a wheel for a Python are left out: the tests that need one are skipped, and say so. psycopg needs none:
+without its extra `binary` it loads the system's libpq.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +73,11 @@ def requirements() -> list[str]:
     return [each for each in needed if not each.startswith(TOOLS)]
 
 
+def without_extras(requirement: str) -> str:
+    """Returns a requirement without its extras."""
+    return re.sub(r"\[[^]]*\]", "", requirement)
+
+
 def pip(python: Path, *packages: str) -> bool:
     """Installs packages that have a wheel; returns whether all could be installed."""
     command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
@@ -86,7 +93,7 @@ def environment(version: str, python: Path) -> Path:
     subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
     needed = requirements()
     if not pip(inside, *needed):
-        missing = [each for each in needed if not pip(inside, each)]
+        missing = [each for each in needed if not (pip(inside, each) or pip(inside, without_extras(each)))]
         print(f"{version}: no wheel of {', '.join(missing)}; the tests that need them are skipped", flush=True)
     stamp.touch()
     return inside

@@ -15,6 +15,9 @@ from targets import GLIBC, Architecture, Rust
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORK = REPOSITORY / "target" / "wheels"
 PINNED = ("maturin==1.16.0", "ziglang==0.17.0")
+"""The tools that compile. Others of their versions empty the folder of a build."""
+COMPRESSOR = "deflate==0.9.0"
+"""libdeflate, for `squeeze.py`."""
 TOOLS = {"zig-cc": "cc", "zig-c++": "c++", "zig-ar": "ar", "zig-ranlib": "ranlib"}
 
 PERL = "perl-of-openssl"
@@ -53,13 +56,13 @@ UNWINDER = {
 
 
 def environment_of_tools() -> Path:
-    """Makes the virtual environment of maturin and zig if there is none, and returns its folder. Blocks on pip."""
-    folder = WORK / "tools"
+    """Makes the virtual environment of the tools if there is none, and returns its folder. Blocks on pip."""
+    folder, pinned = WORK / "tools", [*PINNED, COMPRESSOR]
     stamp = folder / "pinned"
-    if not stamp.exists() or stamp.read_text() != " ".join(PINNED):
+    if not stamp.exists() or stamp.read_text() != " ".join(pinned):
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *PINNED], check=True)
-        stamp.write_text(" ".join(PINNED))
+        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *pinned], check=True)
+        stamp.write_text(" ".join(pinned))
     return folder
 
 

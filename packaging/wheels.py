@@ -134,6 +134,8 @@ def finish(wheel: Wheel, raw: Path, environment: Mapping[str, str]) -> Path:
     run_script("sbom.py", "--out", bill, wheel, environment)
     changes = {name: library.read_bytes(), f"{wheel_file.dist_info(raw)}/sboms/{bill.name}": bill.read_bytes()}
     wheel_file.rewrite(raw, DIST / raw.name, changes, int(environment["SOURCE_DATE_EPOCH"]))
+    python = toolchain.environment_of_tools() / "bin" / "python"
+    subprocess.run([python, Path(__file__).with_name("squeeze.py"), DIST / raw.name], check=True)
     return DIST / raw.name
 
 

@@ -21,7 +21,7 @@ SOON = awoke.Retry(backoff_s=(0.01, 0.1))
 
 @pytest.fixture
 def postgres() -> Iterator[PostgresDatabase]:
-    pytest.importorskip("psycopg", reason="there is no psycopg for this Python")
+    pytest.importorskip("psycopg", reason="there is no psycopg for this Python", exc_type=ImportError)
     with Postgres() as server:
         yield PostgresDatabase(server)
 

@@ -20,7 +20,7 @@ PAYMENTS = 200
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresDatabase]:
-    pytest.importorskip("psycopg", reason="there is no psycopg for this Python")
+    pytest.importorskip("psycopg", reason="there is no psycopg for this Python", exc_type=ImportError)
     with Postgres() as server:
         run_django(environment(server), "migrate", "--run-syncdb", "-v", "0")
         yield PostgresDatabase(server)

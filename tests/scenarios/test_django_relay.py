@@ -23,7 +23,7 @@ KILLS = 3
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresDatabase]:
-    pytest.importorskip("psycopg", reason="there is no psycopg for this Python")
+    pytest.importorskip("psycopg", reason="there is no psycopg for this Python", exc_type=ImportError)
     with Postgres() as server:
         run_django(environment(server), "migrate", "--run-syncdb", "-v", "0")
         yield PostgresDatabase(server)

@@ -30,7 +30,7 @@ AHEAD_MAX = 200
 
 @pytest.fixture
 def postgres() -> Iterator[PostgresDatabase]:
-    pytest.importorskip("psycopg", reason="there is no psycopg for this Python")
+    pytest.importorskip("psycopg", reason="there is no psycopg for this Python", exc_type=ImportError)
     with Postgres() as server:
         yield PostgresDatabase(server)
 

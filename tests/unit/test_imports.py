@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
@@ -45,6 +46,19 @@ def test_an_app_that_does_not_run_loads_nothing_of_a_running_one() -> None:
 def test_every_public_name_can_be_used_without_the_command_line() -> None:
     loaded = loaded_by("import awoke\nfor name in awoke.__all__: getattr(awoke, name)")
     assert loaded & (OF_THE_COMMAND_LINE | OPTIONAL) == set()
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
+def test_no_import_turns_the_gil_on() -> None:
+    """Each module of the package, and all that they import. Django's need a project: they are left out."""
+    program = (
+        "import pkgutil, sys, awoke\n"
+        "for module in pkgutil.walk_packages(awoke.__path__, 'awoke.'):\n"
+        "    if not module.name.endswith('.__main__') and 'django' not in module.name: __import__(module.name)\n"
+        "assert not sys._is_gil_enabled()"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["topics", "list"], ["run"], ["produce"]], ids=" ".join)

@@ -35,6 +35,16 @@ def test_the_site_is_whole_and_asks_no_other_host(tmp_path: Path) -> None:
     check_command(Documentation({file.relative_to(site).as_posix(): b"" for file in site.rglob("*") if file.is_file()}))
 
 
+def test_a_style_sheet_that_no_page_loads_is_left_out(tmp_path: Path) -> None:
+    styles = tmp_path / "assets" / "stylesheets"
+    for look in ("modern", "classic"):
+        (styles / look).mkdir(parents=True)
+        (styles / look / f"main.{look}.css").write_text("body {}")
+    (tmp_path / "index.html").write_text('<link rel="stylesheet" href="assets/stylesheets/modern/main.modern.css">')
+    docs_site.drop_unused_styles(tmp_path)
+    assert [each.name for each in styles.rglob("*.css")] == ["main.modern.css"]
+
+
 def check_command(documentation: Documentation) -> None:
     """Each page is found by `awoke docs`, and so is the page that an error names."""
     for _, _, name in docs_site.pages():
