@@ -117,6 +117,7 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
             f"web-{1 + at // 2}.31{at}",
             *partitions[at * 3 : at * 3 + 3],
             history=history(now_ms, 1 + at / 10, chance),
+            secrets=[],
             host=f"web-{1 + at // 2}",
             number=at % 2,
             memory_bytes=92_000_000 + at * 4_000_000,
@@ -138,7 +139,7 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
         )
         for at in range(4)
     ]
-    return [*found, report("web-3.99", at_ms=now_ms - 90_000, host="web-3", groups=["flights"])]
+    return [*found, report("web-3.99", at_ms=now_ms - 90_000, host="web-3", groups=["flights"], secrets=[])]
 
 
 def handlers(at: int) -> list[Handler]:
