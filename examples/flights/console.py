@@ -38,10 +38,10 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8686, help="default: %(default)s")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     args = parser.parse_args()
-    signals = Signals()
-    signals.open()
     from awoke.errors import AwokeError
 
+    signals = Signals()
+    signals.open()
     try:
         with contextlib.ExitStack() as ends:
             ends.callback(say, "all has ended")
@@ -89,8 +89,8 @@ def show(args: argparse.Namespace, signals: Signals, ends: contextlib.ExitStack)
     follow(live, ends)
     site.loaded.wait()
     if site.error is None:
-        traffic.start()
         ends.callback(traffic.stop)
+        traffic.start()
         signals.wait()
     if site.error is not None:
         raise site.error
@@ -196,7 +196,8 @@ def follow(live: Live, ends: contextlib.ExitStack) -> None:
         unsubscribe()
         ended.set()
         changed.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
     unsubscribe = live.subscribe(changed.set)
     thread = threading.Thread(target=wait, name="reports", daemon=True)

@@ -62,7 +62,7 @@ def paths_of(kind: Any) -> SecretPaths:
         walk.add(kind, "", True, {})
     except _TooMany:
         return SecretPaths([""])
-    return SecretPaths(walk.fields, walk.optional, walk.same)
+    return SecretPaths(walk.fields, walk.optional, walk.same, walk.keyed)
 
 
 class Field(typing.NamedTuple):
@@ -86,6 +86,7 @@ class _Walk:
         self.fields: list[str] = []
         self.optional: list[str] = []
         self.same: list[tuple[str, str]] = []
+        self.keyed: list[str] = []
 
     def add(self, kind: Any, at: str, is_sure: bool, above: Mapping[Hashable, str]) -> None:
         """Adds the secrets of a type at a path; `above` has the paths of the classes that it is in."""
@@ -125,6 +126,7 @@ class _Walk:
             return
         *keys, values = [each for each in inner if each is not Ellipsis]
         if any(map(has_secrets, keys)):
+            self.keyed.append(at)
             self._note(at, is_sure)
         else:
             self.add(values, f"{at}/{EACH}", is_sure, above)

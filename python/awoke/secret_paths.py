@@ -21,10 +21,14 @@ Replace = Callable[[Any, str], Any]
 class SecretPaths:
     """The secret parts of the documents of one type. It never changes."""
 
-    __slots__ = ("_root", "_wanted", "fields", "optional", "same")
+    __slots__ = ("_root", "_wanted", "fields", "keyed", "optional", "same")
 
     def __init__(
-        self, fields: Iterable[str] = (), optional: Iterable[str] = (), same: Iterable[tuple[str, str]] = ()
+        self,
+        fields: Iterable[str] = (),
+        optional: Iterable[str] = (),
+        same: Iterable[tuple[str, str]] = (),
+        keyed: Iterable[str] = (),
     ) -> None:
         self.fields = tuple(dict.fromkeys(fields))
         """The paths that each document of the type has."""
@@ -32,6 +36,8 @@ class SecretPaths:
         """The paths that a document may have."""
         self.same = tuple(dict.fromkeys(same))
         """Pairs of paths: what is at the first has the secrets of what is at the second, as in a tree."""
+        self.keyed = frozenset(keyed)
+        """Of these paths, those of objects whose names of members are secret, too."""
         self._wanted = [tokens_of(each) for each in self.fields]
         self._root = _Place("")
         for path in (*self.fields, *self.optional):
@@ -57,6 +63,8 @@ class SecretPaths:
 
     def fits(self, document: Any) -> bool:
         """Tells whether a document has all parts that each document of the type has."""
+        if document is not None and not isinstance(document, dict | list) and not self._root.is_secret:
+            return False  # It has no parts, and each path leads to one.
         return all(_has(document, tokens) for tokens in self._wanted)
 
     def _parts(self) -> tuple[Any, ...]:

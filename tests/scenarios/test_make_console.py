@@ -45,7 +45,10 @@ def processes_of(mark: str) -> set[int]:
 def mark(tmp_path: Path) -> Iterator[str]:
     """Yields the socket of a demo's swarm, which no other process has in its environment; ends what is left of it."""
     found = str(tmp_path / "swarm.sock")
+    # Processes inherit that it is ignored, as it is in the background of a shell without job control.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield found
+    signal.signal(signal.SIGINT, before)
     for pid in processes_of(found):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -54,6 +54,8 @@ def test_a_replacement_gets_the_secret_and_its_path() -> None:
         (SecretPaths(["/card"]), [], False),
         (SecretPaths(["/card"]), 4711, False),
         (SecretPaths([], ["/card"]), {}, True),
+        (SecretPaths([], ["/card"]), "4711", False),
+        (SecretPaths([], ["/card"]), None, True),
         (SecretPaths([""]), 4711, True),
         (SecretPaths(["/*/pin"]), [], True),
         (SecretPaths(["/*/pin"]), {"a": {"pin": 1}, "b": {}}, False),

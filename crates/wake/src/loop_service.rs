@@ -4,8 +4,8 @@
 //! two wake-ups for one answer. While a task waits, the queue tells the loop's mailbox instead, and the loop serves the
 //! queue when it takes its tokens. The loop may be busy with user code meanwhile. So the thread *watches*: it wakes,
 //! too, and serves what the loop has not served within `LATE`. It wakes once for all that comes in that time. It waits
-//! twice as long after each watch in which the loop has served, up to `TRUST_MAX`: beside a loop that is in time it is
-//! seldom woken. After a watch in which the loop has not served, it waits for `LATE` again.
+//! twice as long after each watch in which the loop has served all, up to `TRUST_MAX`: beside a loop that is in time it
+//! is seldom woken. After a watch in which the loop has not, it waits for `LATE` again.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ struct State<B> {
     of_loop: Option<Serving<B>>,
     /// The thread is awake, or about to be, because the loop was told of something.
     is_watching: bool,
-    /// The loop has served since the watch began.
+    /// The loop has served what it was told of last.
     has_served: bool,
     /// The length of the next watch.
     trust: Duration,
@@ -91,9 +91,7 @@ impl<B: Notifier> LoopService<B> {
             return true;
         };
         let begins = !std::mem::replace(&mut state.is_watching, true);
-        if begins {
-            state.has_served = false;
-        }
+        state.has_served = false;
         drop(state);
         mailbox.ask_to_serve(served);
         begins
@@ -207,6 +205,20 @@ mod tests {
         let lengths: Vec<_> = (0..6).map(|_| watched(&service, true)).collect();
         assert_eq!(lengths, [LATE, LATE * 2, LATE * 4, LATE * 8, TRUST_MAX, TRUST_MAX]);
         assert_eq!(watched(&service, false), TRUST_MAX);
+        assert_eq!(watched(&service, true), LATE);
+    }
+
+    #[test]
+    fn a_loop_that_serves_once_and_is_busy_then_is_late() {
+        let (service, queue, mailbox) = (LoopService::default(), Arc::new(Queue::default()), mailbox());
+        service.begin(&mailbox, weak(&queue));
+        assert_eq!([watched(&service, true), watched(&service, true)], [LATE, LATE * 2]);
+        assert!(service.tell());
+        service.note_served();
+        assert!(!service.tell());
+        let (now, mut serve_at) = (Instant::now(), None);
+        assert!(service.is_early(&mut serve_at, now));
+        assert!(!service.is_early(&mut serve_at, now + LATE * 4));
         assert_eq!(watched(&service, true), LATE);
     }
 

@@ -45,7 +45,8 @@ def topics_of(reports: Iterable[Report], *, gone: Sequence[SecretFields] | None,
     if problem is None and not told:
         problem = "no process of the app has told them"
     because = None if problem is None else f"the secret fields of the app are not known: {problem}; {ADVICE}"
-    return SecretTopics((part for names in told for each in names for part in _parts(each)), because)
+    names = dict.fromkeys(each for found in told for each in found)  # Most processes tell the same.
+    return SecretTopics((part for each in names for part in _parts(each)), because)
 
 
 def _view(part: SecretPart) -> SecretFields:

@@ -126,9 +126,9 @@ class State:
 
     def _forget(self, node: str) -> None:
         """Forgets a process that has stopped in order, but not its secret fields: its messages are still there."""
-        sent, (_, value) = self._nodes.pop(node, None), self._new.pop(node, (None, None))
+        sent, (head, value) = self._nodes.pop(node, None), self._new.pop(node, (None, None))
         report = None if sent is None else sent.report
-        if value is not None:
+        if value is not None and head is not None and not head.is_newer:
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 report = _reports.decode(value)
         if report is not None and report.secrets is not None:

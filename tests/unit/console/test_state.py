@@ -79,6 +79,12 @@ def test_a_newer_node_is_shown_as_one() -> None:
     assert (node.is_newer, node.report()) == (True, None)
 
 
+def test_a_newer_process_that_stops_leaves_no_names_that_are_not_understood() -> None:
+    told = {**msgspec.to_builtins(report()), "secrets": []}
+    assert state_of(message({**told, "major": MAJOR + 1}), message(None)).gone is None
+    assert state_of(message(told), message(None)).gone == []
+
+
 @pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\xff\xfe", b'{"major": 1}', b'{"major": "9"}', b"null"])
 def test_a_record_that_is_no_report_is_counted(value: bytes) -> None:
     state = state_of(message(report()), message(value))

@@ -265,6 +265,9 @@ class Live(Observable):
         with self._lock:
             if name == "reports" or not isinstance(error, UnknownTopic):  # Without commands there is no audit.
                 self._problems[name] = text
+            if name == "reports":
+                self._is_followed = False  # What is told from here on is not known.
+                self._version += 1
         if name == "reports":
             self._note_failure(text, error)
         self._set(name)

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 CALLS_OF_TURN = 16
 """Calls that are received in one turn of the loop."""
+AGAIN_S = 0.01
+"""After an error, calls are received again after this time."""
 
 
 class LoopReceiver:
@@ -46,16 +48,18 @@ class LoopReceiver:
         for _ in range(CALLS_OF_TURN):
             try:
                 call, seconds, is_closed = self._admission.next_or_notify(self._notifier)
+                if call is not None:
+                    self._begin(call)
+                    continue
             except Exception:
                 logger.exception("a call could not be received")
-                continue
+                self._set_timer(AGAIN_S)
+                return
             if is_closed:
                 self._loop.remove_reader(self._notifier.fileno())
-                return
-            if call is None:
+            else:
                 self._set_timer(seconds)
-                return
-            self._begin(call)
+            return
         self._loop.call_soon(self._receive)
 
     def _set_timer(self, seconds: float | None) -> None:

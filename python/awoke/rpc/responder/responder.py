@@ -8,7 +8,8 @@ call and one too many are seen while all others are busy. The thread that receiv
 a thread that has ended one goes on with the next in the queue. A call that comes to an idle service changes threads
 once.
 
-A service whose methods are all `async def` has no such threads: the event loop receives its calls (`LoopReceiver`).
+A service whose methods are all `async def` has no such threads: the event loop receives its calls (`LoopReceiver`). A
+method that blocks the loop delays them, and cancellations, too.
 
 Each thread `awoke-rpc-<number>`:
 1. Wait for a call that may run, or is not to be executed.

@@ -94,7 +94,7 @@ class Masks:
             name = f"{secret.part}:{shown(path)}" if path else secret.part
             if name not in self.secrets:
                 self.secrets.append(name)
-            return self._replaced(value)
+            return self._replaced(value, hides_names=not path or path in secret.paths.keyed)
 
         try:
             document = msgspec.json.decode(data)
@@ -140,11 +140,12 @@ class Masks:
             return document
         return {**document, path[0]: self._within(document[path[0]], path[1:], field)}
 
-    def _replaced(self, value: Any) -> Any:
+    def _replaced(self, value: Any, hides_names: bool = False) -> Any:
         if isinstance(value, dict):
-            return {name: self._replaced(each) for name, each in value.items()}
+            parts = {name: self._replaced(each, hides_names) for name, each in value.items()}
+            return {self._text(name.encode()).decode(): each for name, each in parts.items()} if hides_names else parts
         if isinstance(value, list):
-            return [self._replaced(each) for each in value]
+            return [self._replaced(each, hides_names) for each in value]
         if value is None or isinstance(value, bool):
             return None if value is None else False
         digest = self._digest(msgspec.json.encode(value))

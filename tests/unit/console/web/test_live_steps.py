@@ -72,6 +72,15 @@ def test_a_failure_says_whether_the_brokers_or_the_topic_are_awaited(
     assert {each.name: each.state for each in live._build().steps} == state
 
 
+def test_after_a_failure_the_reports_are_not_read_to_their_end_any_more() -> None:
+    live = Live("shop", load({}).values)
+    live._on_end("reports", "__awoke-shop.reports")
+    assert live._build().is_read
+    live._fail("reports", "__awoke-shop.reports", AuthorizationFailed("why", 1, "WHY"))
+    assert not live._build().is_read
+    assert live._build().secrets.unknown_because is not None
+
+
 def test_a_step_of_another_is_told_once_and_shown() -> None:
     live, told = Live("shop", load({}).values), list[int]()
     live.subscribe(lambda: told.append(live._version))

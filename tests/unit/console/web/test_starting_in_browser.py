@@ -13,7 +13,8 @@ pytestmark = needs_chromium
 WATCH = """() => {
   window.replaced = 0;
   const main = document.querySelector("main");
-  new MutationObserver(() => { window.replaced += 1; }).observe(main, { childList: true, subtree: true, characterData: true });
+  const all = { attributes: true, childList: true, subtree: true, characterData: true };
+  new MutationObserver(() => { window.replaced += 1; }).observe(main, all);
 }"""
 """Counts how often the content of the page changes."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
+import awoke
 from awoke import ConfigError
+from awoke.secret_fields import paths_of
 from awoke.secret_paths import SecretPaths
 from awoke.secret_topics import SecretPart
 from awoke.testing.messages import Pairs, Parts
@@ -131,7 +134,8 @@ PAID = [
             ["value:card", "value:more.*.pin"],
         ),
         (b'{"card":"4711","card":null,"id":1}', {"card": None, "id": 1}, []),
-        ({"payload": {"card": "4711"}}, {"payload": {"card": "***"}}, ["value"]),
+        ({"payload": {"card": "4711"}}, {"***": {"***": "***"}}, ["value"]),
+        ({"4711": {"id": 1}}, {"0": {"***": 0}}, ["value"]),
         (["4711"], ["***"], ["value"]),
         (b"not JSON: 4711", "***", ["value"]),
         (b"4711", 0, ["value"]),
@@ -145,6 +149,19 @@ def test_secret_fields_of_the_app_are_masked_also_in_a_value_that_has_not_its_ty
     assert b"4711" not in data
     assert data == b"***" or json.loads(data) == found
     assert masks.secrets == masks.names == names
+
+
+class Pin(msgspec.Struct):
+    """A value by a secret number."""
+
+    of: dict[Annotated[str, awoke.Secret], int]
+    card: Annotated[dict[str, str], awoke.Secret]
+
+
+def test_names_of_members_that_are_secret_are_masked() -> None:
+    masks = Masks(style="stars", secrets_of_app=[SecretPart("pins", "value", "json", paths_of(Pin))])
+    found = json.loads(masks.masked(record({"of": {"4711": 1}, "card": {"number": "4711"}})).parts.value or b"")
+    assert found == {"of": {"0": 0}, "card": {"number": "***"}}
 
 
 def test_a_key_and_named_fields_are_masked_beside_the_secrets_of_the_app() -> None:

@@ -20,6 +20,9 @@ use crate::rpc::responder::request_record::RequestRecord;
 use crate::values::duration;
 use crate::waiting::Notifier;
 
+/// Records that need no call, of which `next_or_notify` takes in no more at once.
+const RECORDS_OF_TURN: usize = 16;
+
 /// Hands out the calls of a service that are to be executed, or answered without being executed. Any thread.
 ///
 /// `options` is an `awoke.rpc.responder.methods.Options`, each method an `awoke.rpc.responder.methods.Method`.
@@ -165,14 +168,15 @@ impl Admission {
     /// Returns the next call, as `next`, the seconds until the caller has to ask again, and whether the scheduler has
     /// closed.
     ///
-    /// Without work, the notifier is notified as soon as there is some. Does not block.
+    /// Without work, the notifier is notified as soon as there is some. After a few records that need no call, the
+    /// caller has to ask again at once: others have their turn in between. Does not block.
     fn next_or_notify(
         &self,
         py: Python<'_>,
         notifier: &Notifier,
     ) -> Result<(Option<Py<IncomingCall>>, Option<f64>, bool)> {
         let notifier: Arc<dyn EngineNotifier> = Arc::<EventFd>::clone(&notifier.inner);
-        loop {
+        for _ in 0..RECORDS_OF_TURN {
             let work = match self.scheduler.next_work_or_notify(&notifier) {
                 (Some(work), _) => work,
                 (None, moment) => {
@@ -186,6 +190,7 @@ impl Admission {
                 Next::Closed => return Ok((None, None, true)),
             }
         }
+        Ok((None, Some(0.0), false))
     }
 
     /// Records a call's final answer; returns the duplicates that were waiting for it. Does not block.

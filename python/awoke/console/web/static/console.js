@@ -59,7 +59,7 @@
   const LISTS = /^(TABLE|THEAD|TBODY|TR|UL|OL|DL)$/;  // White space in them is not shown.
   const parts = (of) => [...(LISTS.test(of.nodeName) ? of.children : of.childNodes)];
   const identity = (node) => {
-    const of = node.nodeName, first = /^(TR|LI)$/.test(of) && node.querySelector("a[href],th");
+    const of = node.nodeName, first = /^(TR|LI)$/.test(of) && (node.querySelector("a[href]") || node.querySelector("th"));
     return `${of} ${node.id || (first && (first.getAttribute("href") || first.textContent)) || ""}`;
   };
   const patch = (old, next) => {
