@@ -662,7 +662,8 @@ class Admission:
         """Returns the next call, as `next`, the seconds until the caller has to ask again, and whether the scheduler
         has closed.
 
-        Without work, the notifier is notified as soon as there is some. Does not block.
+        Without work, the notifier is notified as soon as there is some. After a few records that need no call, the
+        caller has to ask again at once: others have their turn in between. Does not block.
         """
     def end(self, call: IncomingCall, kind: str | None, body: bytes) -> list[IncomingCall]:
         """Records a call's final answer; returns the duplicates that were waiting for it. Does not block.
