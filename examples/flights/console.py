@@ -80,6 +80,8 @@ def show(args: argparse.Namespace, signals: Signals, ends: contextlib.ExitStack)
     tell("Topics", StepState.WAITING, "they are made")
     tell("Topics", StepState.DONE, f"{create_topics(servers)} topics are there")
     live.start()
+    if site.error is not None:  # Its port is in use, for example.
+        raise site.error
     traffic = Traffic(servers)
     ends.callback(traffic.join)
     with signals.held():
@@ -144,9 +146,9 @@ class Site:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it. Blocks."""
+        """Ends it. Blocks for ten seconds at most: a browser of the terminal ends when its user closes it."""
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(ENDED_WITHIN_S)
         if self._server is not None:
             self._server.close()
 
@@ -155,7 +157,7 @@ class Site:
             self._serve()
         except Exception as error:  # The main thread raises it.
             self.error = error
-            self._signals.end()
+            self._signals.wake()
         finally:
             self.loaded.set()
 
@@ -170,6 +172,7 @@ class Site:
         self._server = Server(web, "127.0.0.1", self._args.port)
         self._server.start()
         say(f"console: it listens at {self._server.url}; Ctrl-C ends all")
+        self.loaded.set()
         if not self._args.no_browser:
             import webbrowser
 

@@ -49,13 +49,16 @@ class Signals:
             raise Ending
 
     def end(self) -> None:
-        """Ends `wait`, from any thread; no signal raises any more."""
+        """Has no signal raise any more. On the main thread."""
         self._is_ending = True
+
+    def wake(self) -> None:
+        """Ends `wait`, now or later. From any thread."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._writing, b".")
 
     def wait(self) -> None:
-        """Blocks until a signal comes, `end` is called, or the terminal closes.
+        """Blocks until a signal comes, `wake` is called, or the terminal closes.
 
         A terminal that runs `make` itself sends SIGHUP to `make` alone, which waits for its child.
         """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
 
 from awoke.codecs import protobuf_classes
 from awoke.codecs.codec import BY_TYPE, Codec
@@ -88,6 +90,28 @@ NO_SECRETS = SecretTopics()
 def declared_by(app: Declaring) -> SecretTopics:
     """Returns the secrets of all topics that an app names: those that it reads, and those that it may only write."""
     return SecretTopics(_declared(app))
+
+
+def masked(document: Any, secrets: Iterable[SecretPart]) -> Any:
+    """Returns a JSON document without these secrets."""
+    for each in secrets:
+        document = each.paths.masked(document)
+    return document
+
+
+def fits(document: Any, secrets: Collection[SecretPart]) -> bool:
+    """Tells whether a JSON document has what one of the types of these secrets always has, or there are none."""
+    return not secrets or any(each.paths.fits(document) for each in secrets)
+
+
+def masked_json(data: bytes, secrets: Collection[SecretPart]) -> str | None:
+    """Returns a JSON document without these secrets; None if it has not what one of their types always has.
+
+    Raises:
+        msgspec.DecodeError: It is no JSON.
+    """
+    document = msgspec.json.decode(data)
+    return msgspec.json.encode(masked(document, secrets)).decode() if fits(document, secrets) else None
 
 
 def secrets_of(topic: str, value: Any, key: Any = None, codec: Codec = BY_TYPE) -> Iterator[SecretPart]:

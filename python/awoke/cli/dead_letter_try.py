@@ -72,7 +72,7 @@ def value_of(data: bytes, secrets: Collection[SecretPart]) -> str:
     """Returns a value for people, without the fields that the app marks as secret."""
     if not secrets:
         return printable(data)
-    from awoke.console.explorer.parts import masked_json
+    from awoke.secret_topics import masked_json
 
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if all(each.form == "json" for each in secrets) and (found := masked_json(data, secrets)) is not None:

@@ -6,7 +6,7 @@ Content is shown only where it is allowed. What is hidden is neither decoded nor
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +21,7 @@ from awoke.printable import harmless_json, printable
 from awoke.registry import wire_format
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas, loading
-from awoke.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics
+from awoke.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics, fits, masked, masked_json
 from awoke.secrets import key_hash
 from awoke.settings import Settings
 
@@ -119,7 +119,8 @@ class Parts:
             return None
         if decoders is not None and decode is not None:
             arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
-            return Document(json_of(decode(*arguments), secrets), decoder=getattr(decoders, part))
+            document = json_of(decode(*arguments), secrets)
+            return None if document is None else Document(document, decoder=getattr(decoders, part))
         is_json, is_registered = (not secrets or all(each.form == form for each in secrets) for form in FORMS)
         if is_registered and self._has_registry and names_schema_of(part, raw, headers):
             found = self._registered(Place(topic, part))(raw, headers)
@@ -214,28 +215,15 @@ def noted(raw: bytes, note: str) -> Content:
     return content
 
 
-def json_of(value: Any, secrets: Iterable[SecretPart] = ()) -> str:
-    """Returns any decoded value as a JSON document without these secrets; a part that JSON has no form for as text."""
-    document = msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)
-    return msgspec.json.encode(_without(document, secrets)).decode()
+def json_of(value: Any, secrets: Collection[SecretPart] = ()) -> str | None:
+    """Returns any decoded value as a JSON document without these secrets; a part that JSON has no form for as text.
 
-
-def masked_json(raw: bytes, secrets: Collection[SecretPart]) -> str | None:
-    """Returns a JSON document without these secrets; None if it has not what one of their types always has.
-
-    Raises:
-        msgspec.DecodeError: It is no JSON.
+    None for a text or a number where another route of the topic has secret fields: it may be a document that has them.
     """
-    document = msgspec.json.decode(raw)
-    if not any(each.paths.fits(document) for each in secrets):
+    document = msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)
+    if not isinstance(document, dict | list | None) and not fits(document, secrets):
         return None
-    return msgspec.json.encode(_without(document, secrets)).decode()
-
-
-def _without(document: Any, secrets: Iterable[SecretPart]) -> Any:
-    for each in secrets:
-        document = each.paths.masked(document)
-    return document
+    return msgspec.json.encode(masked(document, secrets)).decode()
 
 
 def _builtin(value: Any) -> Any:

@@ -79,6 +79,19 @@ def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
             assert document == {"card": HIDDEN, "iban": HIDDEN}
 
 
+@pytest.mark.parametrize("raw", [b'"{\\"card\\":\\"4711\\"}"', b'"4711"'])
+def test_a_text_may_be_a_document_of_another_route_with_secrets(raw: bytes) -> None:
+    class Payment(msgspec.Struct):
+        card: Annotated[str, awoke.Secret] = ""
+
+    app = awoke.App("shop")
+    app.on("payments", group="a", value=Payment)(lambda message: None)
+    app.on("payments", group="b", value=str)(lambda message: None)
+    with Parts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
+        content = parts.content("payments", "value", raw, [])
+        assert content.form == "hidden" and "4711" not in str(content)
+
+
 def test_secret_bytes_are_hidden() -> None:
     app = awoke.App("shop")
     app.on("pins", value=Annotated[bytes, awoke.Secret])(lambda message: None)

@@ -95,6 +95,25 @@ def test_an_error_keeps_no_later_call_away(caplog: pytest.LogCaptureFixture) -> 
     assert caplog.text.count("could not be received") == 3 * CALLS_OF_TURN
 
 
+def test_a_call_that_cannot_begin_keeps_no_later_call_away(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(case: Case) -> None:
+        begin = case._begin
+
+        def begin_later(call: Any) -> None:
+            case.receiver._begin = begin
+            raise RuntimeError("an error of awoke's own")
+
+        case.receiver._begin = begin_later
+        case.admission.calls.put(1)
+        case.admission.calls.put(2)
+        case.receiver.start()
+        await case.wait_for(1)
+        assert case.received == [2]
+
+    run(test)
+    assert "could not be received" in caplog.text
+
+
 def test_it_ends_with_the_scheduler() -> None:
     async def test(case: Case) -> None:
         case.receiver.start()
