@@ -89,7 +89,8 @@ def test_a_text_may_be_a_document_of_another_route_with_secrets(raw: bytes) -> N
     app.on("payments", group="b", value=str)(lambda message: None)
     with Parts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
         content = parts.content("payments", "value", raw, [])
-        assert content.form == "hidden" and "4711" not in str(content)
+        assert content.form == "hidden"
+        assert "4711" not in str(content)
 
 
 def test_secret_bytes_are_hidden() -> None:
