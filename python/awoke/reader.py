@@ -117,7 +117,8 @@ class Reader:
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[Any, Any]]:
         """Yields messages until every partition is read to the end that its first messages here were fetched with.
 
-        Messages that are produced meanwhile may lie behind that end. So this ends, however busy the topic is. Blocks.
+        Messages that are produced meanwhile may lie behind that end. So this ends, however busy the topic is. A further
+        reading yields what has been fetched since the one before: none, if nothing has. Blocks.
 
         Raises:
             OperationTimeout: the ends were not reached within `timeout_s`.
@@ -157,9 +158,11 @@ class Reader:
         self, ends: _Ends, began_s: float, timeout_s: float | None
     ) -> Iterable[Message[Any, Any]] | None:
         """Returns the next messages, None when all partitions are at their ends. A flow."""
-        if self._partitions <= self._at_end | ends.reached:
+        is_first, ends.has_begun = not ends.has_begun, True
+        if not self._partitions <= self._at_end | ends.reached:
+            messages = await self._next_within(began_s, timeout_s)
+        elif not is_first or not (messages := await self._next(0.0)):  # An end is told once: there may be more since.
             return None
-        messages = await self._next_within(began_s, timeout_s)
         if isinstance(messages, Batch):
             ends.note(messages, self._native)
         return messages
@@ -246,6 +249,7 @@ class _Ends:
     """
 
     def __init__(self) -> None:
+        self.has_begun = False
         self.reached: set[tuple[str, int]] = set()
         self._ends: dict[tuple[str, int], int | None] = {}
 
