@@ -261,6 +261,63 @@ class Results:
     def notify(self, mailbox: Mailbox, token: int) -> bool:
         """Posts `token` to the mailbox when all are answered; returns False if they are now."""
 
+@final
+class OrderedQueue:
+    """The results of one reading of a partition: they are sent in the order of its messages.
+
+    The thread that brings the missing result also sends those behind it. Any thread.
+    """
+
+    def __new__(cls, producer: Producer | None, topic: str) -> Self:
+        """`producer` sends values to the topic; without it, Python sends all."""
+    def skip(self, ordinal: int | None) -> None:
+        """Skips the place of an ordinal, if its turn is not over; `None`: it has no place.
+
+        Blocks while the producer's queue is full, if results behind it are sent.
+        """
+    def close(self) -> None:
+        """Drops the results that wait, and all that come. Does not block."""
+
+@final
+class OrderedResults:
+    """The results of one job, each sent when its turn comes; the worker of the job adds them in the order of the job.
+
+    A message that is passed without a result gives its turn to the next. `outgoing` is told of what is sent after
+    `seal`: `sending()` before, `sent(results, failed)` after it; `send(offset, records)` sends what Python sends.
+    """
+
+    def __new__(cls, queue: OrderedQueue, offsets: Sequence[int], ordinals: Sequence[int | None]) -> Self:
+        """`offsets` and `ordinals` of the messages of the job that are not done."""
+    def send(self, outgoing: Any, message: Message[Any], value: Any) -> None:
+        """Adds a value, which is sent under the key of its message.
+
+        Blocks while the producer's queue is full, if it is its turn; raises as `Producer.produce`, and then its turn
+        has not ended.
+        """
+    def add(self, outgoing: Any, offset: int, records: Any) -> None:
+        """Adds the records of the message with this offset, which `outgoing` sends. Blocks as `send`."""
+    def skip(self, offset: int) -> None:
+        """Skips the message with this offset, which has no result. Blocks as `send`."""
+    def skip_before(self, place: int) -> None:
+        """Skips the messages without a result before this place; nothing may be added after it. Blocks as `send`."""
+    def seal(self) -> tuple[Results, list[tuple[int, BaseException]], bool]:
+        """Ends the adding. Does not block.
+
+        Returns what was sent, the offsets that could not be sent with the reasons, and whether more is sent at this
+        moment: `outgoing.sent` is called then.
+        """
+    def place_of(self, offset: int) -> int:
+        """Returns the place of the message with this offset, in the order of the job; 0 where it is not one of the
+        job."""
+    @property
+    def are_waiting(self) -> bool:
+        """True if results wait for their turn."""
+    def first_open(self, refused: Sequence[int]) -> int | None:
+        """Returns the offset of the first message in the order of the job whose result waits, or was refused.
+
+        None for none. Does not block.
+        """
+
 @disjoint_base
 class Producer:
     """Takes messages in and returns a delivery handle for each."""
@@ -606,6 +663,9 @@ class Job:
     def is_of_lanes(self) -> bool:
         """True if it is one of several jobs of its partition."""
     @property
+    def has_several_lanes(self) -> bool:
+        """True if it has several lanes, whose messages user code gets one by one."""
+    @property
     def epoch(self) -> int:
         """The number of the reading of the partition: a seek begins another one."""
     def ordinals(self) -> list[int | None]:
@@ -622,6 +682,12 @@ class Job:
         """Splits the messages up to this offset that are not done off into a job of their own, which has no job slot.
 
         None where one job at a time runs, or the job has ended. Does not block.
+        """
+    def split_lanes_behind(self, offset: int) -> Job | None:
+        """Splits the lanes behind the one of the message with this offset off into a job of their own, which ends by
+        itself.
+
+        None if there are none, or the job has its slot or has ended. Does not block.
         """
     def keep_assigned(self) -> bool:
         """Keeps the partition assigned until the job has ended. Returns False when it was revoked before.

@@ -155,7 +155,7 @@ class Route:
         # After a crash, all messages in flight are processed one by one.
         in_flight = each.in_flight_max(is_exactly_once=self.is_exactly_once and self.dead_letter is None)
         careful = max(CAREFUL_MESSAGES, in_flight)
-        share = "even" if self.consumer is not None else "one" if self.is_ordered else "short"
+        share = "even" if self.consumer is not None else "short"
         return Lanes(each.by, each.jobs, in_flight, each.commit_gap, share, careful)
 
     @property

@@ -12,8 +12,7 @@ from awoke.message import Record
 from awoke.routing import Route
 from awoke.runtime.alone import is_refused_in_company
 from awoke.runtime.context import OutputContext
-from awoke.runtime.outgoing import produce
-from awoke.runtime.outputs import Sent
+from awoke.runtime.outputs import Sent, produce
 
 
 class Acknowledgements:
@@ -32,16 +31,36 @@ class Acknowledgements:
 
     async def check(self, job: Job, results: Results) -> None:
         """As `wait`, one by one."""
+        refused = await self.refused(results, most=1)
+        if not refused:
+            return
+        [(offset, error)] = refused
+        del refused
+        with contextlib.suppress(FencedError):
+            job.done_before(offset)
+        try:
+            raise error
+        finally:
+            del error  # A kept exception keeps this frame.
+
+    async def refused(self, results: Results, most: int | None = None) -> list[tuple[int, AwokeError]]:
+        """Waits for the results one by one; returns the offsets of messages whose results are refused, and why.
+
+        After `most` of them (None: all) it waits for no more.
+        """
         is_alone = False
+        refused: list[tuple[int, AwokeError]] = []
         sent: deque[Sent] = deque(results.take())
-        while sent:
+        while sent and len(refused) != most:
             each = sent.popleft()
             try:
                 is_alone = await self._is_sent_alone(each, is_alone)
-            except AwokeError:
-                leave_refused(job, each[0], sent)
-                del each
-                raise
+            except AwokeError as error:
+                refused.append((each[0], error))
+        # A kept exception keeps this frame: not the handles, and their client.
+        sent.clear()
+        each = None  # type: ignore[assignment]
+        return refused
 
     async def _is_sent_alone(self, sent: Sent, is_alone: bool) -> bool:
         """Waits for one result, which is sent again by itself where others may be why it was refused; returns whether.
@@ -58,13 +77,3 @@ class Acknowledgements:
             record = Record(*sent[2]) if type(sent[2]) is tuple else sent[2]
             await until(produce(self._context.alone, self._route, record))
         return is_alone
-
-
-def leave_refused(job: Job, offset: int, sent: deque[Sent]) -> None:
-    """Marks the messages before this offset, whose result was refused, as done.
-
-    A kept exception keeps these frames alive: clearing the queue frees the handles and their client.
-    """
-    sent.clear()
-    with contextlib.suppress(FencedError):
-        job.done_before(offset)

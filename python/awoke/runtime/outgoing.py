@@ -1,182 +1,178 @@
 """Results on their way to an `ordered` output, where several messages of a partition are processed at once.
 
 No thread waits for them: a job whose function has returned leaves its slot to others, keeps its lanes, and ends
-when all of its results are acknowledged. Results go through a sequencer: the thread that adds the missing result also
-sends the results behind it.
+when all of its results are acknowledged. Results go through a queue of the engine's for each reading of a partition:
+the thread that adds the missing result also sends the results behind it. Acknowledgements are counted in the engine,
+and a job hears of them once for all that was sent together.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
 
-from awoke._native import DeliveryHandle, HookJob, Job, Message, Sequencer
+from awoke._native import DeliveryHandle, HookJob, Job, OrderedQueue, OrderedResults, Results
 from awoke._waiting import call_back
-from awoke.errors import ClosedError, FencedError
-from awoke.message import addressed
+from awoke.drive import drive_later
+from awoke.errors import FencedError
+from awoke.producer import Producer, sends_directly
 from awoke.routing import Route
+from awoke.runtime.acknowledgements import Acknowledgements
 from awoke.runtime.alone import is_refused_in_company
-from awoke.runtime.context import OutputContext, Producing
+from awoke.runtime.context import OutputContext
 from awoke.runtime.instances import Key, key_of
-from awoke.runtime.outputs import Answer, Result, records_of
+from awoke.runtime.outputs import Answer, Result, produce, records_of
 
 End = Callable[[Job, BaseException | None], object]
 """Called when all results of a job are answered; with the error of a refused one, whose message is then the job's
 first."""
 
+Failed = Sequence[tuple[int, BaseException]]
+"""Offsets of messages whose result could not be sent, and why."""
+
 
 class Outgoing:
-    """The results of one job. Its worker adds to it and seals it; any thread may answer.
+    """The answers to the results of one job. Any thread.
 
     The partition stays assigned as long as the broker owes an answer, and not for a result that waits for its
-    turn, which may never come at a revocation. So a message is done when it and those before it in the job are
-    answered.
+    turn, which may never come at a revocation. So whenever nothing is under way, the messages of the job are done up to
+    the first one whose result waits.
     """
 
-    def __init__(self, end: End) -> None:
-        self._end = end
+    def __init__(self, context: OutputContext, route: Route, results: OrderedResults, end: End) -> None:
+        self._context, self._route, self._results, self._end = context, route, results, end
+        self._acknowledgements = Acknowledgements(route, context)
         self._lock = threading.Lock()
-        self._open: deque[int] = deque()
-        """Offsets without an answer, and those behind them, in order."""
-        self._owed: dict[int, int] = {}
-        """The number of records without an answer, for messages with several."""
-        self._answered_early: set[int] = set()
-        self._done: int | None = None
-        """The last offset up to which all are answered."""
         self._under_way = 0
+        """Records, and groups of records that were sent together, without an answer."""
         self._job: Job | None = None
-        self._refused: tuple[int, BaseException] | None = None
+        self._refused: dict[int, BaseException] = {}
+        """Why results were refused, by the offsets of their messages."""
 
-    def add(self, offset: int) -> None:
-        """Adds a message, whose result comes later. Does not block."""
+    # The engine calls these three, on the thread that sends: a worker's, or the event loop's.
+
+    def sending(self) -> None:
+        """Notes that results of the sealed job are sent now; `sent` follows. Does not block."""
         with self._lock:
-            self._open.append(offset)
+            self._begin(1)
 
-    def send(self, context: OutputContext, route: Route, offset: int, answer: Answer) -> None:
-        """Produces the records of a message that was added. Blocks while the producer's queue is full."""
+    def sent(self, results: Results, failed: Failed) -> None:
+        """Takes what was sent together, and why other results could not be sent. Does not block."""
+        with self._lock:
+            self._refused.update(failed)
+        self._expect(results)
+
+    def send(self, offset: int, answer: Answer) -> None:
+        """Produces the records of a message one by one. Blocks while the producer's queue is full."""
         records = records_of(answer)
-        count = len(records)
         with self._lock:
-            self._under_way += count
-            if count > 1:
-                self._owed[offset] = count
-            if self._job is not None:
-                self._job.keep_assigned()
+            self._begin(len(records))
         for place, record in enumerate(records):
             try:
-                handle = produce(context.producer, route, record)
+                handle = produce(self._context.producer, self._route, record)
             except Exception as error:
-                self._answered(offset, error, count - place)  # None of those behind it is sent.
+                self._answered(len(records) - place, [(offset, error)])  # None of those behind it is sent.
                 return
-            call_back(handle, partial(self._acknowledged, context, route, offset, record))
+            call_back(handle, partial(self._acknowledged, offset, record))
 
-    def complete_without_result(self, offset: int) -> None:
-        """Completes a message that was added and has no result. Does not block."""
-        self._answered(offset, None, 0)
+    def seal(self, job: Job, place: int | None = None) -> None:
+        """Ends the adding: the job leaves its slot, and ends with the last answer. Does not block.
 
-    def seal(self, job: Job) -> None:
-        """Ends the adding: the job leaves its slot, and ends with the last answer. Does not block."""
+        Messages without a result before this place of the job (None: its end) give their turns to later ones.
+        """
         with self._lock:
+            results, failed, is_sending = self._results.seal()
+            self._refused.update(failed)
+            has_results = len(results) > 0
+            self._under_way += has_results + is_sending
             job.leave_slot(self._under_way > 0)
-            self._job = job
+            self._job, end = job, job.remaining if place is None else place
             is_over = self._advance(job)
+        self._results.skip_before(end)
+        if has_results:
+            self._expect(results)
         if is_over:
             self._finish(job)
 
-    def _acknowledged(
-        self, context: OutputContext, route: Route, offset: int, record: Result, handle: DeliveryHandle
-    ) -> None:
-        error = handle.exception()
-        if error is None or not is_refused_in_company(error):
-            self._answered(offset, error, 1)
-            return
-        try:
-            again = produce(context.alone, route, record)
-        except Exception as refused:
-            self._answered(offset, refused, 1)
+    def _expect(self, results: Results) -> None:
+        if len(results) > 0:
+            call_back(results, self._on_answered)
         else:
-            call_back(again, lambda again: self._answered(offset, again.exception(), 1))
+            self._answered(1, [])
 
-    def _answered(self, offset: int, error: BaseException | None, under_way: int) -> None:
+    def _on_answered(self, results: Results) -> None:
+        if results.result():
+            self._answered(1, [])
+        else:
+            drive_later(self._check(results))
+
+    async def _check(self, results: Results) -> None:
+        self._answered(1, await self._acknowledgements.refused(results))
+
+    def _acknowledged(self, offset: int, record: Result, handle: DeliveryHandle) -> None:
+        error = handle.exception()
+        if error is not None and is_refused_in_company(error):
+            try:
+                again = produce(self._context.alone, self._route, record)
+            except Exception as refused:
+                error = refused
+            else:
+                call_back(again, lambda again: self._on_last_answer(offset, again))
+                return
+        self._answered(1, [] if error is None else [(offset, error)])
+
+    def _on_last_answer(self, offset: int, handle: DeliveryHandle) -> None:
+        error = handle.exception()
+        self._answered(1, [] if error is None else [(offset, error)])
+
+    def _answered(self, count: int, refused: Failed) -> None:
         with self._lock:
-            self._under_way -= under_way
-            if self._pay(offset, under_way):
-                self._answered_early.add(offset)
-            if error is not None and (self._refused is None or offset < self._refused[0]):
-                self._refused = (offset, error)
+            self._under_way -= count
+            self._refused.update(refused)
             job = self._job
             is_over = job is not None and self._advance(job)
         if is_over:
             assert job is not None
             self._finish(job)
 
-    def _pay(self, offset: int, records: int) -> bool:
-        """Counts answers; returns whether all records of the message are answered. Under the lock."""
-        owed = self._owed.pop(offset, records) - records
-        if owed:
-            self._owed[offset] = owed
-        return not owed
+    def _begin(self, count: int) -> None:
+        """Counts what is sent now. Under the lock."""
+        self._under_way += count
+        if self._job is not None:
+            self._job.keep_assigned()
 
     def _advance(self, job: Job) -> bool:
-        """Stores how far the job is done; returns whether all is answered. Under the lock."""
-        before = self._done
-        while self._open and self._open[0] in self._answered_early:
-            offset = self._open.popleft()
-            self._answered_early.discard(offset)
-            if self._refused is None or offset < self._refused[0]:
-                self._done = offset
-        if self._done is not None and self._done != before:
+        """Stores how far the job is done, if nothing is under way; returns whether all is answered. Under the lock."""
+        if self._under_way > 0:
+            return False
+        is_over = not self._results.are_waiting
+        offset = self._results.first_open(list(self._refused))
+        if offset is not None:
             with contextlib.suppress(FencedError):
-                job.done(self._done)
-        if self._under_way == 0 and self._open:
+                job.done_before(offset)
+        if not is_over:
             job.allow_revoke()
-        return not self._open
+        return is_over
 
     def _finish(self, job: Job) -> None:
-        self._end(job, None if self._refused is None else self._refused[1])
-
-
-class _Entry(NamedTuple):
-    outgoing: Outgoing
-    offset: int
-    answer: Answer
-
-
-class OrderedOutput:
-    """The results of one assignment of a partition, in the order of its messages. Any thread."""
-
-    def __init__(self, context: OutputContext, route: Route) -> None:
-        # A message whose result waits is not done, so the commit gap bounds the number of waiting results.
-        # The sink is no method of this object, to avoid a reference cycle: jobs wait in here, and with them a client.
-        self._sequencer: Sequencer[_Entry] = Sequencer(partial(send, context, route), route.concurrency.commit_gap)
-
-    def add(self, ordinal: int, outgoing: Outgoing, offset: int, answer: Answer) -> bool:
-        """Adds the result of a message, to be sent behind those of all messages before it.
-
-        Returns False if its turn is over. Does not block.
-        """
-        try:
-            self._sequencer.deposit(ordinal, _Entry(outgoing, offset, answer))
-        except ValueError:
-            return False  # It was sent before, and refused.
-        except ClosedError:
-            pass  # The partition was given back: its next owner processes the message again.
-        return True
-
-    def skip(self, ordinals: Sequence[int | None]) -> None:
-        """Skips the places of messages without a result. Does not block."""
-        for ordinal in ordinals:
-            if ordinal is not None:
-                with contextlib.suppress(ValueError, ClosedError):
-                    self._sequencer.void(ordinal)
-
-    def close(self) -> None:
-        """Drops the waiting results; the next owner of the partition processes their messages again."""
-        self._sequencer.close()
+        """Ends the job: each refused message fails with its lane, and the lanes around it are done."""
+        refused, self._refused = self._refused, {}
+        rest: Job | None = job
+        while rest is not None:
+            part, rest = rest, None
+            offset = self._results.first_open(list(refused))
+            if offset is None:
+                self._end(part, None)
+                return
+            with contextlib.suppress(FencedError):
+                part.done_before(offset)
+            rest = part.split_lanes_behind(offset)
+            self._end(part, refused.pop(offset))
+            if rest is not None:
+                behind = self._results.place_of(rest.first_offset)
+                refused = {each: why for each, why in refused.items() if self._results.place_of(each) >= behind}
 
 
 class OrderedOutputs:
@@ -185,74 +181,34 @@ class OrderedOutputs:
     def __init__(self, context: OutputContext, route: Route) -> None:
         self._context, self._route = context, route
         self._lock = threading.Lock()
-        """Guards `_outputs`: several jobs of a partition may ask for one at once."""
-        self._outputs: dict[tuple[Key, int], OrderedOutput] = {}
+        """Guards `_queues`: several jobs of a partition may ask for one at once."""
+        self._queues: dict[tuple[Key, int], OrderedQueue] = {}
 
-    def of(self, job: Job) -> OrderedOutput:
-        """Returns the output that a job belongs to, made on first use. Does not block."""
+    def of(self, job: Job) -> OrderedQueue:
+        """Returns the queue that a job belongs to, made on first use. Does not block."""
         key = (key_of(job), job.epoch)
         with self._lock:
-            if key not in self._outputs:
-                self._outputs[key] = OrderedOutput(self._context, self._route)
-            return self._outputs[key]
+            if key not in self._queues:
+                self._queues[key] = self._make()
+            return self._queues[key]
+
+    def _make(self) -> OrderedQueue:
+        assert self._route.output is not None
+        producer = self._context.producer
+        direct = producer if isinstance(producer, Producer) and sends_directly(producer) else None
+        return OrderedQueue(direct, self._route.output)
 
     def skip_first(self, job: Job) -> None:
         """Skips the job's first message, which will have no result: the results behind it wait for it no longer."""
         if self._route.is_ordered and job.is_of_lanes:
-            self.of(job).skip(job.ordinals()[:1])
+            for ordinal in job.ordinals()[:1]:
+                self.of(job).skip(ordinal)
 
     def forget(self, hook: HookJob) -> None:
-        """Drops the outputs of an assignment that has ended."""
+        """Drops the queues of an assignment that has ended; the next owner of the partition processes the messages of
+        the results that wait in them again."""
         key = key_of(hook)
         with self._lock:
-            outputs = [self._outputs.pop(each) for each in list(self._outputs) if each[0] == key]
-        for output in outputs:
-            output.close()
-
-
-def send(context: OutputContext, route: Route, run: list[_Entry]) -> None:
-    """Sends results whose turn it is."""
-    for entry in run:
-        entry.outgoing.send(context, route, entry.offset, entry.answer)
-
-
-class Results:
-    """The results of one job, which are sent in order."""
-
-    def __init__(
-        self,
-        context: OutputContext,
-        route: Route,
-        outgoing: Outgoing,
-        ordered: OrderedOutput,
-        places: dict[int, int],
-    ) -> None:
-        self._context, self._route = context, route
-        self._outgoing, self._ordered, self._places = outgoing, ordered, places
-
-    def add(self, message: Message[Any], answer: Answer | None) -> None:
-        """Adds what the function returned for a message."""
-        offset = message.offset
-        self._outgoing.add(offset)
-        place = self._places.pop(offset, None)
-        if not answer:
-            self._outgoing.complete_without_result(offset)
-            self._ordered.skip([place])
-            return
-        if place is not None and self._ordered.add(place, self._outgoing, offset, answer):
-            return
-        # Of before a seek, or refused at its turn: this time it is sent at once.
-        self._outgoing.send(self._context, self._route, offset, answer)
-
-    def skip_before(self, offset: int | None) -> None:
-        """Skips the messages before this offset (None: all) that the function was not called for: they have no
-        result."""
-        rest = [at for at in self._places if offset is None or at < offset]
-        self._ordered.skip([self._places.pop(at) for at in rest])
-
-
-def produce(producer: Producing, route: Route, result: Result) -> DeliveryHandle:
-    """Sends a record to a route's output, or to its own topic."""
-    assert route.output is not None
-    topic, record = addressed(route.output, result)
-    return producer.produce(topic, record.value, **record.options)
+            queues = [self._queues.pop(each) for each in list(self._queues) if each[0] == key]
+        for queue in queues:
+            queue.close()

@@ -15,7 +15,7 @@ from awoke.handlers import check_ran
 from awoke.message import Headers, Outgoing, Record, addressed, header_pairs
 from awoke.middleware import Middleware
 from awoke.routing import Route
-from awoke.runtime.context import OutputContext
+from awoke.runtime.context import OutputContext, Producing
 from awoke.runtime.transactions import TransactionEntry
 from awoke.tracing import Tracer
 
@@ -144,26 +144,24 @@ def sender(
 ) -> Callable[[Message[Any], Any], Sequence[Sent]]:
     """Returns what sends the records of a message's result to the output of its route. It blocks while the producer's
     queue is full."""
-    output = route.output
-    assert output is not None
-
-    def produce(offset: int, result: Result) -> Sent:
-        topic, record = addressed(output, result)
-        return offset, context.producer.produce(topic, record.value, **record.options), result
 
     def send(message: Message[Any], result: Any) -> Sequence[Sent]:
         records = answer(message, result)
-        return () if records is None else [produce(message.offset, each) for each in records_of(records)]
+        if records is None:
+            return ()
+        return [(message.offset, produce(context.producer, route, each), each) for each in records_of(records)]
 
     return send
 
 
+def produce(producer: Producing, route: Route, result: Result) -> DeliveryHandle:
+    """Sends a record to a route's output, or to its own topic."""
+    assert route.output is not None
+    topic, record = addressed(route.output, result)
+    return producer.produce(topic, record.value, **record.options)
+
+
 NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-
-
-def answering(route: Route, tracer: Tracer | None) -> Callable[[Message[Any], Any], Answer | None]:
-    """Returns what makes the records of a message of its result."""
-    return Outputs(route, tracer).answer
 
 
 def encodable(

@@ -186,7 +186,7 @@ class FakeJob:
         self.remaining, self.detached, self.left, self.rest_offset = messages, 0, 0, None
         self.said: list[Any] = []
         self.parts: dict[int, FakeJob] = {}
-        self.assigned = FakePartition()
+        self.assigned, self.has_several_lanes = FakePartition(), False
 
     @property
     def first_offset(self) -> int:
@@ -208,6 +208,17 @@ class FakeJob:
         """Splits off the messages up to an offset, as a job that ends by itself."""
         part = self.parts[offset] = FakeJob(offset + 1, is_of_lanes=True)
         self.remaining = self.offsets[-1] - offset
+        return part
+
+    def split_lanes_behind(self, offset: int) -> FakeJob | None:
+        """Splits off the messages behind an offset, if each has a lane of its own."""
+        behind = [each for each in self.offsets if each > offset]
+        if not self.has_several_lanes or not behind:
+            return None
+        self.offsets = self.offsets[: -len(behind)]
+        self.remaining -= len(behind)
+        part = self.parts[offset] = FakeJob(len(behind), is_of_lanes=True)
+        part.offsets, part.has_several_lanes = behind, True
         return part
 
     def done(self, offset: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, cast
 
 import pytest
@@ -12,7 +11,7 @@ from awoke._native import Job
 from awoke.drive import drive
 from awoke.route_options import KindOptions
 from awoke.routing import Route
-from awoke.runtime.acknowledgements import Acknowledgements, leave_refused
+from awoke.runtime.acknowledgements import Acknowledgements
 from tests.unit.runtime.fakes import FakeContext, FakeHandle, FakeJob, FakeResults
 
 TOO_LARGE = awoke.DeliveryFailed("too large", 10, "MSG_SIZE_TOO_LARGE")
@@ -69,10 +68,17 @@ def test_one_with_a_topic_of_its_own_is_sent_alone_to_that() -> None:
 
 
 def test_a_refusal_of_a_partition_that_was_given_back_changes_nothing() -> None:
-    class Fenced:
+    class Fenced(FakeJob):
         def done_before(self, offset: int) -> None:
             raise awoke.FencedError("gone")
 
-    results = deque(sent(FakeHandle()).take())
-    leave_refused(cast(Job, Fenced()), 0, results)
-    assert not results
+    with pytest.raises(awoke.DeliveryFailed, match="refused"):
+        check(Fenced(), sent(FakeHandle(REFUSED)), FakeContext())
+
+
+def test_all_refusals_are_found_and_the_handles_forgotten() -> None:
+    route = Route("orders", handle, {}, KindOptions(output="out"))
+    results = sent(FakeHandle(REFUSED), FakeHandle(), FakeHandle(REFUSED))
+    refused = drive(Acknowledgements(route, cast(Any, FakeContext())).refused(results))
+    assert refused == [(0, REFUSED), (2, REFUSED)]
+    assert len(results) == 0

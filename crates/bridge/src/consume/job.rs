@@ -143,6 +143,12 @@ impl Job {
         self.inner.map(|job| job.is_of_lanes()).unwrap_or_default()
     }
 
+    /// True if it has several lanes, whose messages user code gets one by one.
+    #[getter]
+    fn has_several_lanes(&self) -> bool {
+        self.inner.map(|job| job.has_several_lanes()).unwrap_or_default()
+    }
+
     /// The number of the reading of the partition: a seek begins another one.
     #[getter]
     fn epoch(&self) -> u64 {
@@ -168,6 +174,14 @@ impl Job {
     /// None where one job at a time runs, or the job has ended. Does not block.
     fn split_off(&self, offset: i64) -> Option<Self> {
         self.inner.map(|job| job.split_off(job.count_until(offset))).flatten().map(Self::new)
+    }
+
+    /// Splits the lanes behind the one of the message with this offset off into a job of their own, which ends by
+    /// itself.
+    ///
+    /// None if there are none, or the job has its slot or has ended. Does not block.
+    fn split_lanes_behind(&self, offset: i64) -> Option<Self> {
+        self.inner.map(|job| job.split_lanes_behind(job.count_before(offset))).flatten().map(Self::new)
     }
 
     /// Keeps the partition assigned until the job has ended. Returns `False` when it was revoked before. Does not

@@ -16,12 +16,15 @@ use crate::waiting::Mailbox;
 #[pyclass(frozen, module = "awoke._native")]
 pub struct Results {
     /// With the offset of the message, and what was sent, to send it again.
-    sent: engine::Deliveries<(i64, Kept)>,
+    pub(super) sent: engine::Deliveries<(i64, Kept)>,
 }
 
-enum Kept {
+/// The part of a record that is kept, to send it again.
+pub enum Kept {
     /// A value under the key of its message.
     Value(Py<PyAny>, Option<Box<[u8]>>),
+    /// The same, encoded.
+    Bytes(Option<Box<[u8]>>, Option<Box<[u8]>>),
     Record(Py<PyAny>),
 }
 
@@ -71,12 +74,14 @@ impl Results {
     fn take(&self, py: Python<'_>) -> Result<Vec<Taken>> {
         let taken = self.sent.take().into_iter().map(|(handle, (offset, kept))| {
             let nothing = || py.None();
+            let record_of = |value: Py<PyAny>, key: Option<Box<[u8]>>| {
+                let parts = (value, bytes(py, key.as_deref()), nothing(), nothing(), nothing());
+                parts.into_pyobject(py).map(|parts| parts.into_any().unbind())
+            };
             let record = match kept {
                 Kept::Record(record) => record,
-                Kept::Value(value, key) => {
-                    let parts = (value, bytes(py, key.as_deref()), nothing(), nothing(), nothing());
-                    parts.into_pyobject(py)?.into_any().unbind()
-                }
+                Kept::Value(value, key) => record_of(value, key)?,
+                Kept::Bytes(value, key) => record_of(bytes(py, value.as_deref()).unbind(), key)?,
             };
             Ok((offset, DeliveryHandle::make(py, handle)?, record))
         });

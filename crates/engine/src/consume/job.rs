@@ -270,7 +270,7 @@ impl Job {
 /// Jobs of lanes.
 impl Job {
     /// Returns whether it has several lanes, whose messages user code gets one by one.
-    pub(super) fn has_several_lanes(&self) -> bool {
+    pub fn has_several_lanes(&self) -> bool {
         self.lease.as_ref().is_some_and(LaneLease::has_several)
     }
 
@@ -344,6 +344,24 @@ impl Job {
         let messages = LaneMessages { batch, first: self.done, end, attempts: 0 };
         self.done = end;
         Some(Self::of_lanes(unit, LaneWork { messages, lease }, self.waited))
+    }
+
+    /// Splits the lanes behind the one of the message at this index off into a job of their own, which has no job slot:
+    /// they end for themselves. `None` if there are none.
+    pub fn split_lanes_behind(&mut self, index: usize) -> Option<Self> {
+        let unit = self.unit_again()?;
+        let lease = self.lease.as_mut().filter(|lease| lease.slot.is_none())?;
+        let first = lease.end_of_lane(index).min(self.own_end);
+        if first >= self.end {
+            return None;
+        }
+        let lease = lease.split_off(first);
+        let (end, own_end) = (self.end, self.own_end);
+        (self.end, self.own_end) = (first, first);
+        let messages = LaneMessages { batch: Arc::clone(&self.batch), first, end: own_end, attempts: 0 };
+        let mut rest = Self::of_lanes(unit, LaneWork { messages, lease }, self.waited);
+        rest.end = end;
+        Some(rest)
     }
 
     /// Keeps the partition assigned until the job has ended.

@@ -11,6 +11,7 @@ mod delivery_reports;
 mod idle;
 mod producer;
 mod record;
+mod reorder_buffer;
 mod topics;
 mod transaction;
 
@@ -24,4 +25,5 @@ pub use delivery_reports::Reports;
 use idle::Idle;
 pub use producer::{Producer, ProducerOptions};
 pub use record::OwnedRecord;
+pub use reorder_buffer::{Added, ReorderBuffer, Turn};
 pub use transaction::Transaction;

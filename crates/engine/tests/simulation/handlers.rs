@@ -180,10 +180,18 @@ fn acknowledge(
     world: &Arc<World>,
     partition: &Arc<PartitionQueue>,
     mut job: Job,
-    messages: Vec<Handled>,
+    mut messages: Vec<Handled>,
     may_fail: bool,
 ) {
-    let (world, partition) = (Arc::clone(world), Arc::clone(partition));
+    let (world, partition, first) = (Arc::clone(world), Arc::clone(partition), job.first());
+    // As behind a refused result: each part ends for itself.
+    if may_fail
+        && random(3) == 0
+        && let Some(rest) = job.split_lanes_behind(first + random(messages.len() as u64) as usize)
+    {
+        let behind = messages.split_off(rest.first() - first);
+        acknowledge(&world, &partition, rest, behind, true);
+    }
     spawn("acknowledgements", move || {
         take_time();
         if may_fail && world.fails() {

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from awoke._native import Job, Message
+from awoke._native import Job, Message, OrderedResults
+from awoke.producer import sends_directly
 from awoke.routing import Route
 from awoke.runtime.context import OutputContext
 from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.lent import LentBatches, detach_kept
 from awoke.runtime.loops import message_loop
-from awoke.runtime.outgoing import End, OrderedOutputs, Outgoing, Results
-from awoke.runtime.outputs import answering, called, encodable
+from awoke.runtime.outgoing import End, OrderedOutputs, Outgoing
+from awoke.runtime.outputs import NOTHING, Outputs, called, encodable
 
 
 class OrderedOutput:
@@ -27,14 +28,15 @@ class OrderedOutput:
         calls: HandlerCalls,
         context: OutputContext,
         batches: LentBatches,
-        outputs: OrderedOutputs,
+        queues: OrderedOutputs,
         end: End,
     ) -> None:
-        self._route, self._context, self._batches, self._outputs, self._end = route, context, batches, outputs, end
-        answer = answering(route, context.tracer)
-        if context.encoder:
-            answer = encodable(answer, route, context.encoder)
-        self._function = called(calls, context.tracer, answer)
+        self._route, self._context, self._batches, self._queues, self._end = route, context, batches, queues, end
+        self._outputs = Outputs(route, context.tracer)
+        answer = self._outputs.answer
+        self._answer = encodable(answer, route, context.encoder) if context.encoder else answer
+        # Within its span, where there is one, a message's result is made into records, too.
+        self._function = called(calls, context.tracer, None if context.tracer is None else self._answer)
         self._is_async, self._is_typed = calls.is_async, calls.is_typed
 
     @message_loop
@@ -44,8 +46,9 @@ class OrderedOutput:
         Raises what the function raises; the messages before end when their own results are acknowledged.
         """
         function, is_async, is_typed = self._function, self._is_async, self._is_typed
-        outgoing = Outgoing(self._end)
-        results = self._results(job, outgoing)
+        plain = self._outputs.plain if sends_directly(self._context.producer) else NOTHING
+        results = OrderedResults(self._queues.of(job), job.batch().offsets(), job.ordinals())
+        outgoing = Outgoing(self._context, self._route, results, self._end)
         done: Message[Any] | None = None
         message: Message[Any] | None = None
         batch, lease = self._batches.of(job)
@@ -53,35 +56,49 @@ class OrderedOutput:
             for message in () if batch is None else job.each(batch):
                 if is_typed:
                     message.value  # noqa: B018
-                answer = function(message)
+                result = function(message)
                 if is_async:
-                    answer = await answer
-                results.add(message, answer)
+                    result = await result
+                if type(result) in plain:
+                    results.send(outgoing, message, result)
+                else:
+                    self._add(results, outgoing, message, result)
                 done = message
         except BaseException:
             assert batch is not None
             batch.detach()
-            split_off_done(job, outgoing, results, done, message)
+            result = None
+            failed_offset = None if message is None else message.offset
+            end_done(job, outgoing, results, None if done is None else done.offset, failed_offset)
             # A kept exception keeps this frame: not what waits for other messages' results, and their client.
             del outgoing, results
             raise
-        batch = message = done = answer = None
+        done_offset = None if done is None else done.offset
+        batch = message = done = result = None
         detach_kept(lease)
-        results.skip_before(job.rest_offset)
-        outgoing.seal(job)
+        if done_offset is not None and job.rest_offset is not None and job.has_several_lanes:
+            # What is left may be of before what is done, and could not be processed if the job kept its lanes until
+            # its results have left.
+            end_done(job, outgoing, results, done_offset, None)
+            job.release_rest()
+        else:
+            outgoing.seal(job)
         return False
 
-    def _results(self, job: Job, outgoing: Outgoing) -> Results:
-        pairs = zip(job.batch().offsets(), job.ordinals(), strict=True)
-        places = {offset: ordinal for offset, ordinal in pairs if ordinal is not None}
-        return Results(self._context, self._route, outgoing, self._outputs.of(job), places)
+    def _add(self, results: OrderedResults, outgoing: Outgoing, message: Message[Any], result: Any) -> None:
+        """Adds what is more than a value, passes middleware, or is nothing; within a span it was made before."""
+        answer = self._answer(message, result) if self._context.tracer is None else result
+        if answer:
+            results.add(outgoing, message.offset, answer)
+        else:
+            results.skip(message.offset)
 
 
-def split_off_done(
-    job: Job, outgoing: Outgoing, results: Results, done: Message[Any] | None, failed: Message[Any] | None
+def end_done(
+    job: Job, outgoing: Outgoing, results: OrderedResults, done_offset: int | None, failed_offset: int | None
 ) -> None:
-    """Splits off the messages before the one that failed: they end when their results are acknowledged."""
-    part = None if done is None else job.split_off(done.offset)
+    """Splits off the messages before the one that failed, or was left: they end when their results are
+    acknowledged."""
+    part = None if done_offset is None else job.split_off(done_offset)
     if part is not None:
-        results.skip_before(None if failed is None else failed.offset)
-        outgoing.seal(part)
+        outgoing.seal(part, results.place_of(job.first_offset if failed_offset is None else failed_offset))

@@ -18,6 +18,7 @@ class MemoryJob:
 
     waited_s = 0.0
     is_fenced = False
+    has_several_lanes = False
     left = 0
 
     def __init__(
@@ -112,6 +113,10 @@ class MemoryJob:
         part = MemoryJob(self._assignment, Unit(), entries, self._now, self.route_number)
         self._parts.append(part)
         return part
+
+    def split_lanes_behind(self, offset: int) -> MemoryJob | None:
+        """Returns None: there is one lane."""
+        return None
 
     def unended(self) -> list[MemoryJob]:
         """Returns the job and the parts that were split off it, as far as they have not ended."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import awoke
 from tests.unit.runtime.fakes import (
     KINDS,
@@ -45,6 +47,26 @@ def test_the_messages_before_one_that_fails_end_as_a_job_of_their_own(is_async: 
     assert job.said == ["retry"]
     assert job.parts[1].said[-1] == "complete"
     assert job.detached == 1
+
+
+@pytest.mark.parametrize(("has_several_lanes", "said"), [(True, ["release_rest"]), (False, [])])
+def test_what_a_job_of_several_lanes_leaves_does_not_wait_for_its_results(
+    has_several_lanes: bool, said: list[str]
+) -> None:
+    context = FakeContext()
+    ran = lanes(lambda message: b"%d" % message.offset, context)
+    left = FakeJob(2, is_of_lanes=True)
+    left.offsets, left.has_several_lanes, left.rest_offset = [0, 2], has_several_lanes, 1
+    process(ran, left, on_loop=False)
+    assert context.producer.sent == [("out", b"0")]
+    assert [each for each in left.said if each == "release_rest"] == said
+    rest = FakeJob(1, is_of_lanes=True)
+    rest.offsets = [1]
+    process(ran, rest, on_loop=False)
+    wait_for_callbacks()
+    assert [value for _, value in context.producer.sent] == [b"0", b"1", b"2"]
+    ended = left.parts[2] if has_several_lanes else left
+    assert ended.said[-1] == "complete"
 
 
 def test_results_leave_in_the_order_of_their_messages() -> None:
