@@ -310,6 +310,9 @@ class OrderedResults:
         """Returns the place of the message with this offset, in the order of the job; 0 where it is not one of the
         job."""
     @property
+    def others_s(self) -> float:
+        """Seconds in which the worker sent results of other jobs."""
+    @property
     def are_waiting(self) -> bool:
         """True if results wait for their turn."""
     def first_open(self, refused: Sequence[int]) -> int | None:
@@ -673,22 +676,17 @@ class Job:
 
         None for a message of before a seek.
         """
-    def leave_slot(self, keeps_assigned: bool) -> None:
-        """Gives the job slot to other jobs, and keeps the lanes. Does not block.
-
-        With `keeps_assigned` the partition stays assigned until the job has ended.
-        """
+    def leave_slot(self, keeps_assigned: bool, others_s: float = 0.0) -> None:
+        """Gives the job slot to other jobs, and keeps the lanes; with `keeps_assigned` the partition, too, until the
+        job has ended. For `others_s` of its time the worker did something for other jobs. Does not block."""
     def split_off(self, offset: int) -> Job | None:
         """Splits the messages up to this offset that are not done off into a job of their own, which has no job slot.
 
         None where one job at a time runs, or the job has ended. Does not block.
         """
     def split_lanes_behind(self, offset: int) -> Job | None:
-        """Splits the lanes behind the one of the message with this offset off into a job of their own, which ends by
-        itself.
-
-        None if there are none, or the job has its slot or has ended. Does not block.
-        """
+        """Splits the lanes behind that of this message off into a job that ends by itself; None if there are none, or
+        the job has its slot or has ended. Does not block."""
     def keep_assigned(self) -> bool:
         """Keeps the partition assigned until the job has ended. Returns False when it was revoked before.
 

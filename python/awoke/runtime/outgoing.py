@@ -87,7 +87,7 @@ class Outgoing:
             self._refused.update(failed)
             has_results = len(results) > 0
             self._under_way += has_results + is_sending
-            job.leave_slot(self._under_way > 0)
+            job.leave_slot(self._under_way > 0, self._results.others_s)
             self._job, end = job, job.remaining if place is None else place
             is_over = self._advance(job)
         self._results.skip_before(end)

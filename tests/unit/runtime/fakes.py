@@ -210,6 +210,9 @@ class FakeJob:
         self.remaining = self.offsets[-1] - offset
         return part
 
+    def leave_slot(self, keeps_assigned: bool, others_s: float = 0.0) -> None:
+        self.said.append(("leave_slot", keeps_assigned))
+
     def split_lanes_behind(self, offset: int) -> FakeJob | None:
         """Splits off the messages behind an offset, if each has a lane of its own."""
         behind = [each for each in self.offsets if each > offset]
@@ -238,7 +241,6 @@ class FakeJob:
             "release",
             "release_rest",
             "truncate",
-            "leave_slot",
             "finish",
             "keep_assigned",
             "allow_revoke",

@@ -162,11 +162,13 @@ impl Job {
         self.inner.map(|job| job.ordinals()).unwrap_or_default()
     }
 
-    /// Gives the job slot to other jobs, and keeps the lanes. Does not block.
-    ///
-    /// With `keeps_assigned` the partition stays assigned until the job has ended.
-    pub fn leave_slot(&self, keeps_assigned: bool) {
-        self.inner.map(|job| job.leave_slot(keeps_assigned));
+    /// Gives the job slot to other jobs, and keeps the lanes; with `keeps_assigned` the partition, too, until the job
+    /// has ended. For `others_s` of its time the worker did something for other jobs. Does not block.
+    #[pyo3(signature = (keeps_assigned, others_s=0.0))]
+    fn leave_slot(&self, keeps_assigned: bool, others_s: f64) -> Result<()> {
+        let others = seconds(others_s)?;
+        self.inner.map(|job| job.leave_out(others).leave_slot(keeps_assigned));
+        Ok(())
     }
 
     /// Splits the messages up to this offset that are not done off into a job of their own, which has no job slot.
@@ -176,10 +178,8 @@ impl Job {
         self.inner.map(|job| job.split_off(job.count_until(offset))).flatten().map(Self::new)
     }
 
-    /// Splits the lanes behind the one of the message with this offset off into a job of their own, which ends by
-    /// itself.
-    ///
-    /// None if there are none, or the job has its slot or has ended. Does not block.
+    /// Splits the lanes behind that of this message off into a job that ends by itself; None if there are none, or the
+    /// job has its slot or has ended. Does not block.
     fn split_lanes_behind(&self, offset: i64) -> Option<Self> {
         self.inner.map(|job| job.split_lanes_behind(job.count_before(offset))).flatten().map(Self::new)
     }

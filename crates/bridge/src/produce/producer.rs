@@ -43,18 +43,6 @@ impl Producer {
         Ok(py.detach(|| self.inner.produce(topic, record, &deadline))?)
     }
 
-    /// As `send`, without the GIL. Blocks while the queue is full.
-    pub fn send_released(
-        &self,
-        topic: &str,
-        record: &engine::Record<'_>,
-    ) -> std::result::Result<Arc<engine::DeliveryHandle>, awoke_engine::Error> {
-        if let Some(handle) = self.inner.try_produce(topic, record)? {
-            return Ok(handle);
-        }
-        self.inner.produce(topic, record, &Deadline::after(self.produce_timeout))
-    }
-
     /// Sends messages that wait in `pending`, and adds their handles to `sent`.
     fn send_all(
         &self,

@@ -186,6 +186,12 @@ impl Job {
         self.partition().map(PartitionQueue::turn)
     }
 
+    /// Leaves time out of what the messages of the job took: the worker did something for other jobs.
+    pub fn leave_out(&mut self, time: Duration) -> &mut Self {
+        self.since = self.since.checked_add(time).map_or(self.since, |since| since.min(clock::real_now()));
+        self
+    }
+
     /// Records that the first `count` messages of the batch are done, and stores the offset after them.
     ///
     /// # Errors

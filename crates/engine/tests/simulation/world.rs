@@ -279,7 +279,8 @@ fn concurrency(style: Style) -> Concurrency {
     let share = match style {
         Style::Singles => [Share::OneLane, Share::WhileShort][random(2) as usize],
         Style::Batches => Share::Even,
-        Style::Outputs | Style::ExactlyOnce => Share::OneLane,
+        Style::Outputs => [Share::OneLane, Share::WhileShort][random(2) as usize],
+        Style::ExactlyOnce => Share::OneLane,
     };
     Concurrency {
         jobs_max: 1 + random(4) as usize,

@@ -122,7 +122,7 @@ class MemoryJob:
         """Returns the job and the parts that were split off it, as far as they have not ended."""
         return [each for each in (self, *self._parts) if not each.ended.is_set()]
 
-    def leave_slot(self, keeps_assigned: bool) -> None:
+    def leave_slot(self, keeps_assigned: bool, others_s: float = 0.0) -> None:
         """Does nothing: the next job of the partition runs when this one waits for its answers."""
 
     def keep_assigned(self) -> bool:

@@ -56,7 +56,8 @@ def test_what_a_job_of_several_lanes_leaves_does_not_wait_for_its_results(
     context = FakeContext()
     ran = lanes(lambda message: b"%d" % message.offset, context)
     left = FakeJob(2, is_of_lanes=True)
-    left.offsets, left.has_several_lanes, left.rest_offset = [0, 2], has_several_lanes, 1
+    left.offsets = [0, 2]
+    vars(left).update(has_several_lanes=has_several_lanes, rest_offset=1)
     process(ran, left, on_loop=False)
     assert context.producer.sent == [("out", b"0")]
     assert [each for each in left.said if each == "release_rest"] == said

@@ -6,14 +6,12 @@ use awoke_engine::produce::{self as engine, ReorderBuffer};
 use pyo3::prelude::*;
 
 use super::owner::Owner;
-use crate::errors::{Raised, Result};
+use crate::errors::Result;
 use crate::produce::results::Kept;
 use crate::produce::{Producer, Results};
 
 /// The most results that are sent before their jobs are told.
 const RUN_MAX: usize = 256;
-/// From this number of results on, the GIL is released while they are sent.
-const RELEASED_FROM: usize = 4;
 
 /// A result that waits for its turn.
 pub struct Entry {
@@ -32,17 +30,12 @@ pub enum Answer {
 }
 
 /// A value under the key of its message.
-#[derive(Default)]
 pub struct Value {
     pub value: Option<Box<[u8]>>,
     pub key: Option<Box<[u8]>>,
 }
 
 impl Entry {
-    const fn is_value(&self) -> bool {
-        matches!(self.answer, Answer::Value(_))
-    }
-
     fn offset(&self) -> i64 {
         self.owner.places[self.place].0
     }
@@ -78,7 +71,7 @@ impl OrderedQueue {
     /// Sends the results whose turn it is, as the buffer's runner. Blocks while the producer's queue is full.
     pub(super) fn run(&self, py: Python<'_>) {
         loop {
-            let mut run = self.buffer.take_run(RUN_MAX);
+            let run = self.buffer.take_run(RUN_MAX);
             if run.is_empty() {
                 return;
             }
@@ -94,9 +87,7 @@ impl OrderedQueue {
                 }
             }
             run.iter().for_each(|entry| entry.owner.end_wait(entry.place));
-            for entries in run.chunk_by_mut(|one, next| one.is_value() && next.is_value()) {
-                self.send_all(py, entries);
-            }
+            run.into_iter().for_each(|entry| self.send_entry(py, entry));
             for (owner, outgoing) in &jobs {
                 let Some((sent, failed)) = owner.end_sending() else { continue };
                 report(py, outgoing, outgoing.call_method1(py, "sent", (Results { sent }, failed)));
@@ -104,35 +95,17 @@ impl OrderedQueue {
         }
     }
 
-    /// Sends values, or the records of one message.
-    fn send_all(&self, py: Python<'_>, entries: &mut [Entry]) {
-        if let [Entry { answer: Answer::Records(records), outgoing, owner, place }] = entries {
-            let offset = owner.places[*place].0;
-            return report(py, outgoing, outgoing.call_method1(py, "send", (offset, &*records)));
+    /// Sends what a message has. The GIL stays with this thread, unless the producer's queue is full: another worker
+    /// would take it for a whole job, and this one's messages would seem long.
+    fn send_entry(&self, py: Python<'_>, entry: Entry) {
+        let (offset, Entry { owner, outgoing, answer, .. }) = (entry.offset(), entry);
+        match answer {
+            Answer::Records(records) => report(py, &outgoing, outgoing.call_method1(py, "send", (offset, records))),
+            Answer::Value(Value { value, key }) => match self.send(py, value.as_deref(), key.as_deref()) {
+                Ok(handle) => owner.push(handle, offset, Kept::Bytes(value, key)),
+                Err(error) => owner.fail(offset, error.into()),
+            },
         }
-        let is_long = entries.len() >= RELEASED_FROM;
-        let mut send = |py: Option<Python<'_>>| {
-            for entry in &mut *entries {
-                let offset = entry.offset();
-                let Answer::Value(value) = &mut entry.answer else { continue };
-                let Value { value, key } = std::mem::take(value);
-                let sent = match py {
-                    Some(py) => self.send(py, value.as_deref(), key.as_deref()),
-                    None => self.send_released(value.as_deref(), key.as_deref()),
-                };
-                match sent {
-                    Ok(handle) => entry.owner.push(handle, offset, Kept::Bytes(value, key)),
-                    Err(error) => entry.owner.fail(offset, error.into()),
-                }
-            }
-        };
-        if is_long { py.detach(|| send(None)) } else { send(Some(py)) }
-    }
-
-    /// As `send`, without the GIL.
-    fn send_released(&self, value: Option<&[u8]>, key: Option<&[u8]>) -> Result<Arc<engine::DeliveryHandle>, Raised> {
-        let record = engine::Record { value, key, ..engine::Record::default() };
-        Ok(self.producer()?.send_released(&self.topic, &record)?)
     }
 }
 

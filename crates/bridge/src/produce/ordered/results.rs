@@ -1,6 +1,8 @@
 //! The results of one job on their way to an ordered output, as its worker adds them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use awoke_engine::Error;
 use awoke_engine::produce::{Added, Turn};
@@ -20,6 +22,8 @@ use crate::produce::{Bytes, Results, value_bytes};
 #[pyclass(frozen, module = "awoke._native")]
 pub struct OrderedResults {
     owner: Arc<Owner>,
+    /// Nanoseconds in which its worker sent results of other jobs.
+    others_ns: AtomicU64,
     /// `None` when all messages are passed: then what waits in the queue does not keep it.
     queue: Mutex<Option<Py<OrderedQueue>>>,
 }
@@ -37,6 +41,12 @@ impl OrderedResults {
         Some((place, self.owner.places[place].1))
     }
 
+    fn run(&self, py: Python<'_>, queue: &OrderedQueue) {
+        let since = Instant::now();
+        queue.run(py);
+        self.others_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
     /// Has a result wait for its turn. Returns it, if its turn is over.
     fn wait(
         &self,
@@ -51,7 +61,7 @@ impl OrderedResults {
         match queue.buffer.add(ordinal, Entry { owner, outgoing, place, answer }) {
             // Where the partition was given back, its next owner processes the message again.
             Added::Waits | Added::Closed(_) => (),
-            Added::Runs => queue.run(py),
+            Added::Runs => self.run(py, queue),
             Added::Late(entry) => {
                 self.owner.end_wait(place);
                 return Some(entry.answer);
@@ -67,7 +77,7 @@ impl OrderedResults {
     #[new]
     fn new(queue: Py<OrderedQueue>, offsets: Vec<i64>, ordinals: Vec<Option<u64>>) -> Self {
         let owner = Arc::new(Owner::new(offsets.into_iter().zip(ordinals).collect()));
-        Self { owner, queue: Mutex::new(Some(queue)) }
+        Self { owner, others_ns: AtomicU64::new(0), queue: Mutex::new(Some(queue)) }
     }
 
     /// Adds a value, which is sent under the key of its message. Blocks while the producer's queue is full, if it is
@@ -92,7 +102,7 @@ impl OrderedResults {
                     let pushed =
                         sent.map(|handle| self.owner.push(handle, offset, Kept::Value(value.clone().unbind(), key)));
                     if queue.buffer.end_turn(is_sent) {
-                        queue.run(py);
+                        self.run(py, queue);
                     }
                     return pushed;
                 }
@@ -161,6 +171,12 @@ impl OrderedResults {
     /// Returns the place of the message with this offset, in the order of the job; 0 where it is not one of the job.
     fn place_of(&self, offset: i64) -> usize {
         self.owner.place_of(offset).unwrap_or_default()
+    }
+
+    /// Seconds in which the worker sent results of other jobs.
+    #[getter]
+    fn others_s(&self) -> f64 {
+        Duration::from_nanos(self.others_ns.load(Ordering::Relaxed)).as_secs_f64()
     }
 
     /// True if results wait for their turn.
