@@ -783,7 +783,7 @@ class StreamCredit:
         """True if the request named a credit."""
     @property
     def is_withdrawn(self) -> bool:
-        """True if the partition of the call is given back: no more is granted here; its next owner executes it."""
+        """True if the partition of the call is given back: its next owner executes the call."""
     def try_take(self) -> bool:
         """Takes the credit of one result; returns False if there is none. Does not block."""
     def done(self) -> bool:

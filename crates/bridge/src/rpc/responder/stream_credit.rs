@@ -36,7 +36,7 @@ impl StreamCredit {
         Ok(self.credit()?.0.try_take())
     }
 
-    /// True if the partition of the call is given back: no more is granted here, its next owner executes the call.
+    /// True if the partition of the call is given back: its next owner executes the call.
     #[getter]
     fn is_withdrawn(&self) -> Result<bool> {
         Ok(self.credit()?.0.is_withdrawn())
