@@ -38,7 +38,7 @@ KINDS = 200
 """The fingerprints of the errors."""
 STARTED_WITHIN_S = 60.0
 SEEDED_WITHIN_S = 300.0
-"""A busy broker needs minutes for the folders of 5,000 partitions; it makes the topic of committed offsets after them."""
+"""A busy broker needs minutes for 5,000 partitions, and makes the topic of committed offsets after them."""
 TRACEBACK = "Traceback (most recent call last):\n" + '  File "shop/orders.py", line 7, in handle\n' * 12
 
 
