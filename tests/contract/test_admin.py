@@ -61,7 +61,7 @@ def test_topics_are_created_and_deleted(cluster: Cluster) -> None:
 def test_a_topic_that_another_client_makes_is_waited_for(cluster: Cluster) -> None:
     name = unique("awaited")
     with awoke.Admin(cluster.bootstrap_servers) as admin, ThreadPoolExecutor(1) as others:
-        admin.list_topics()  # From here on it is connected: the time-out below is the topic's alone.
+        admin.topics()  # From here on it is connected: the time-out below is the topic's alone.
         with pytest.raises(awoke.UnknownTopic, match=name):
             admin.wait_for_topic(name, timeout_s=1.0)
         waiting = others.submit(admin.wait_for_topic, name, 30)
