@@ -113,8 +113,8 @@ def secret(*fields: str, part: Any = "value", form: Form = "json", optional: tup
 
 
 def masked(before: Any, after: Any, secrets: SecretTopics) -> list[tuple[str, str, str]]:
-    sides = (made(outputs=[] if each is None else [each]) for each in (before, after))
-    return [each[2:] for each in differences(*([side] for side in sides), secrets=secrets)]
+    old, new = ([made(outputs=[] if each is None else [each])] for each in (before, after))
+    return [each[2:] for each in differences(old, new, secrets=secrets)]
 
 
 def test_secrets_are_compared_and_not_shown() -> None:
