@@ -49,7 +49,7 @@ def test_each_message_goes_to_the_first_handler_that_takes_it(cluster: Cluster, 
         seen.add(f"other {message.value.id}")
 
     app.on(name)(handlers)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(name, Placed(1), headers={"tenant": "acme"}).wait(20)
         producer.produce(name, Placed(2), headers={"test": "1"}).wait(20)
         producer.produce(name, Shipped(3), key="big").wait(20)

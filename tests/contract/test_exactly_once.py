@@ -13,7 +13,7 @@ import pytest
 import awoke
 from awoke import dead_letter
 from awoke.events import JobFailed
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_transactions import values
 from tests.support.clusters import Cluster, unique
@@ -52,7 +52,7 @@ def test_each_message_has_one_result(
 
     route = app.on(name, output=output, value=int, exactly_once=True, concurrency=concurrency)
     route(double_async if is_async else double)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for number in range(500):
             producer.produce(name, number, key=b"%d" % (number % 20))
     with running(app):
@@ -91,7 +91,7 @@ def test_a_failure_in_the_middle_repeats_no_result(
     assert (origin.offset, origin.group) == (3, server.group)
 
 
-def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic) -> None:
+def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, output, app = topic("in"), topic("out"), new_app(cluster)
     skipped = Collected[awoke.Event]()
     app.events.subscribe("message.skipped", skipped.add)
@@ -104,9 +104,10 @@ def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic) -> N
         return None
 
     send(cluster, name, [b"1", b"bad"])
-    with running(app):
-        (event,) = skipped.wait_for(1)
-    assert event.fields["offset"] == 1
+    probe = awoke_run(app)
+    probe.idle()
+    (event,), (failure,) = skipped.items, probe.failures
+    assert event.fields["offset"] == failure.offset == 1
     assert values(cluster, output) == []
     assert_committed(cluster, app, {(name, 0): 2})
 
@@ -216,7 +217,7 @@ def test_a_job_whose_transaction_is_committed_while_it_fails_lets_its_partition_
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: CreateTopic) -> None:
+def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, output, app, after = topic("in"), topic("out"), new_app(cluster), Collected[int]()
 
     @app.consumer(name, exactly_once=True)
@@ -228,8 +229,7 @@ def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: Creat
             after.add(len(values(cluster, output)))
 
     send(cluster, name, [b"1", b"2"])
-    with running(app):
-        after.wait_until(lambda seen: sum(seen) >= 2)
+    awoke_run(app).idle()
     assert values(cluster, output) == [b"1", b"2"]
     assert_committed(cluster, app, {(name, 0): 2})
 
@@ -321,7 +321,7 @@ def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
         return app
 
     def produce(values: range) -> None:
-        with awoke.Producer(cluster.bootstrap_servers) as producer:
+        with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
             awoke.wait_all([producer.produce(name, b"%d" % each, partition=each % 2) for each in values], 30)
 
     produce(range(100))

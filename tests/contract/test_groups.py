@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import new_app, send
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, wait_until
@@ -30,7 +30,7 @@ def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
 
 def fill(cluster: Cluster, topic: str, partitions: int, each: int) -> set[Place]:
     """Sends messages to each partition; returns their places."""
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         handles = [
             producer.produce(topic, b"%d" % number, key=b"%d" % number, partition=partition)
             for partition in range(partitions)
@@ -297,7 +297,9 @@ def test_each_process_reads_the_partitions_that_it_names_and_moves_no_other(
         assert changes.items == []
 
 
-def test_the_hooks_of_named_partitions_are_called_at_start_and_stop(cluster: Cluster, topic: CreateTopic) -> None:
+def test_the_hooks_of_named_partitions_are_called_at_start_and_stop(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, called = topic(partitions=2), new_app(cluster), Collected[str]()
 
     @app.consumer(name, partitions=[1], tick_every_s=0.05)
@@ -316,17 +318,19 @@ def test_the_hooks_of_named_partitions_are_called_at_start_and_stop(cluster: Clu
             called.add("shutdown")
 
     fill(cluster, name, 2, 1)
-    with running(app):
-        called.wait_for(3)
+    probe = awoke_run(app)
+    probe.idle()
+    called.wait_for(3)  # The tick needs no message.
+    probe.stop()
     assert sorted(called.items) == ["assigned 1", "consume 1", "shutdown", "tick"]
 
 
-def test_a_named_partition_begins_where_the_route_says(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_named_partition_begins_where_the_route_says(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[Place]()
     fill(cluster, name, 1, 10)
     app.on(name, partitions=[0], start=-3)(note_in(seen))
-    with running(app):
-        assert seen.wait_for(3) == [(0, 7), (0, 8), (0, 9)]
+    awoke_run(app).idle()
+    assert seen.items == [(0, 7), (0, 8), (0, 9)]
 
 
 def test_a_partition_that_the_topic_does_not_have_ends_the_start(cluster: Cluster, topic: CreateTopic) -> None:
@@ -337,12 +341,14 @@ def test_a_partition_that_the_topic_does_not_have_ends_the_start(cluster: Cluste
         pass
 
 
-def test_a_topic_may_be_read_by_a_group_and_by_its_partitions(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_topic_may_be_read_by_a_group_and_by_its_partitions(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app = topic(partitions=2), new_app(cluster)
     seen, alone = Collected[Place](), Collected[Place]()
     app.on(name)(note_in(seen))
     app.on(name, partitions=[1])(note_in(alone))
     fill(cluster, name, 2, 3)
-    with running(app):
-        assert len(seen.wait_for(6)) == 6
-        assert alone.wait_for(3) == [(1, 0), (1, 1), (1, 2)]
+    awoke_run(app).idle()
+    assert len(seen.items) == 6
+    assert alone.items == [(1, 0), (1, 1), (1, 2)]

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app
 from tests.contract.test_lanes import SOON, numbered, send_keyed
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, read_all
 from tests.support.waiting import WITHIN_S, Collected, awork_for, work_for
 
 CreateTopic = Callable[..., str]
@@ -96,7 +96,9 @@ def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(
     assert_committed(cluster, app, {(name, 0): 20})
 
 
-def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, out, release = topic(), topic("out"), threading.Event()
     done: Collected[int] = Collected()
     app = new_app(cluster)
@@ -111,9 +113,10 @@ def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(cluster: Cl
         return message.value
 
     send_keyed(cluster, name, numbered(20, 20))
-    with running(app):
-        done.wait_for(19)
+    probe = awoke_run(app)
+    probe.rest()
+    assert (len(done.items), [each.offset for each in probe.failures]) == (19, [1])
+    probe.stop()
     release.set()
     assert_committed(cluster, app, {(name, 0): 1})
-    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        assert [message.value for message in reader.read_until_end(30)] == [b"0"]
+    assert [message.value for message in read_all(cluster, out)] == [b"0"]

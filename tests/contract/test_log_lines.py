@@ -53,7 +53,7 @@ def lines() -> Iterator[Lines]:
 def topic(mock_cluster: MockCluster) -> str:
     name = unique("lines")
     mock_cluster.create_topic(name)
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, value) for value in (b"a", b"b", b"c")])
     return name
 

@@ -11,7 +11,7 @@ import awoke
 from awoke.testing import running
 from awoke.testing.outputs import QUICK_END
 from tests.contract.test_consume import assert_committed, new_app
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, unique
 from tests.support.waiting import Collected, wait_until
 
 WITHIN_S = 30.0
@@ -93,7 +93,7 @@ def values(cluster: Cluster, topic: str) -> list[bytes]:
 
 
 def feed(cluster: Cluster, topic: str, values: Sequence[bytes], headers: Headers = ()) -> None:
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value in values:
             producer.produce(topic, value, key=b"key", headers=list(headers)).wait(WITHIN_S)
 
@@ -268,8 +268,7 @@ def test_results_of_several_types_keep_their_order_and_their_keys(
     with running(app):
         dead_lettered.wait_for(1)
         wait_until(lambda: b"8" in values(cluster, out), "the last result has arrived", WITHIN_S)
-    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        found = [(each.key, each.raw_value) for each in reader.read_until_end(WITHIN_S)]
+    found = [(each.key, each.raw_value) for each in read_all(cluster, out)]
     # Those behind a result that can't be sent may come again.
     expected = [b"0", b'{"n":1}', b"2", b'{"n":3}', b"[5]", b"6", b'{"n":7}', b"8"]
     assert list(dict.fromkeys(found)) == [(b"key", each) for each in expected]

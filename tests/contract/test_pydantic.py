@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter, rpc
-from awoke.testing import EmbeddedCluster, running
+from awoke.testing import EmbeddedCluster, Runs, running
 from tests.contract.test_consume import new_app, send
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster
@@ -60,7 +60,7 @@ def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, ki
         ]
 
 
-def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[Order | None]()
 
     @app.consumer(name, value=Order | None)
@@ -70,23 +70,24 @@ def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopi
                 seen.add(order)
 
     send(cluster, name, [Order(id=1), None])
-    with running(app):
-        assert seen.wait_for(2) == [Order(id=1), None]
+    awoke_run(app).idle()
+    assert seen.items == [Order(id=1), None]
 
 
-def test_a_value_that_is_no_model_is_a_dead_letter_at_once(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_value_that_is_no_model_is_a_dead_letter_at_once(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, dead, app, seen = topic(), topic("dead"), new_app(cluster), Collected[int]()
-    gone = Collected[awoke.Event]()
-    app.events.subscribe("message.dead_lettered", gone.add)
 
     @app.on(name, value=Order, dead_letter=dead)
     def handle(message: awoke.Message[Order]) -> None:
         seen.add(message.value.id)
 
     send(cluster, name, [Order(id=1), b'{"id": 2, "quantity": -77}', None, Order(id=4)])
-    with running(app):
-        gone.wait_for(2)
-        assert seen.wait_for(2) == [1, 4]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [1, 4]
+    assert [each.offset for each in probe.failures] == [each.offset for each in probe.dead_letters] == [1, 2]
     origins = [dead_letter.origin(letter) for letter in letters(cluster, dead)]
     texts = [origin.error_text for origin in origins if origin is not None and origin.attempts == 1]
     assert len(texts) == 2

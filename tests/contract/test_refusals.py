@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster, unique
@@ -97,7 +97,7 @@ def test_a_result_that_the_broker_refuses_is_found_among_others(
     route = app.on(name, output=output, dead_letter=dead, concurrency=concurrency, exactly_once=exactly_once)
     route(work_async if is_async else work)
     sent = numbered(50, big=31)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, value, key=str(value)) for value in sent], 30)
     with running(app):
         dead_lettered.wait_for(1)
@@ -109,11 +109,12 @@ def test_a_result_that_the_broker_refuses_is_found_among_others(
     assert_committed(cluster, app, {(name, 0): 50})
 
 
-def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alone(cluster: Cluster) -> None:
+def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alone(
+    cluster: Cluster, awoke_run: Runs
+) -> None:
     name, output = unique("in"), small_topic(cluster)
     cluster.create_topic(name)
-    app, runs, skipped = new_app(cluster), Collected[bytes](), Collected[awoke.Event]()
-    app.events.subscribe("message.skipped", skipped.add)
+    app, runs = new_app(cluster), Collected[bytes]()
 
     @app.on(name, output=output, retry=awoke.Retry(on_exhausted="skip"))
     def work(message: awoke.Message[bytes]) -> bytes:
@@ -121,9 +122,10 @@ def test_a_result_that_the_broker_refuses_runs_its_handler_once_where_it_is_alon
         return TOO_LARGE
 
     send(cluster, name, [BIG])
-    with running(app):
-        skipped.wait_for(1)
+    probe = awoke_run(app)
+    probe.idle()
     assert runs.items == [BIG]
+    assert [each.offset for each in probe.failures] == [0]
 
 
 def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(

@@ -11,7 +11,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
-from awoke.testing import EmbeddedRegistry, VirtualClock, running
+from awoke.testing import EmbeddedRegistry, Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster, unique
@@ -158,7 +158,7 @@ def test_a_registry_that_goes_away_later_stops_only_what_needs_a_new_schema(
             schema = awoke.registry.Schema(msgspec.json.encode(newer).decode())
             assert client.register(unique("any"), schema).id == 2
         registry.set_up(False)
-        with awoke.Producer(cluster.bootstrap_servers) as producer:
+        with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
             producer.produce(str(orders), b"\0\0\0\0\1\2", key=b"1").wait(30)
             seen.wait_for(2)
             assert waits.items == []
@@ -230,7 +230,7 @@ def test_what_is_sent_to_a_subject_without_a_schema_waits_until_there_is_one(
 
 
 def test_a_producer_on_an_event_loop_is_told_that_a_schema_is_missing(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, awoke_run: Runs
 ) -> None:
     orders, out = topic(), awoke.Topic(topic("out"), value=awoke.avro(Order))
     app = app_of(cluster, registry, registry_register="dev")
@@ -243,8 +243,7 @@ def test_a_producer_on_an_event_loop_is_told_that_a_schema_is_missing(
 
     app.topic(str(out), value=out.value)
     app.producer.produce(orders, b"").wait(30)
-    with running(app):
-        sent.wait_for(1)
+    awoke_run(app).idle()
     assert set(attempts.items) == {1}, "a schema that is loaded is no attempt"
 
 
@@ -286,7 +285,7 @@ def test_messages_of_proto_sources_are_decoded_at_the_shell(
         bad = client.register("bad", awoke.registry.Schema("message Bad { Nothing a = 1; }", "PROTOBUF")).id
     payload = b"\x0a\x05\x0a\x03tea\x12\x02\x08\x3c"
     values = [b"\0" + good.to_bytes(4) + b"\2\2" + payload, b"\0" + bad.to_bytes(4) + b"\0" + payload]
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(orders, each, partition=0) for each in values], 30)
     at = ("--bootstrap-servers", cluster.bootstrap_servers, "--registry-url", registry.url)
     shown = awoke_says("tail", orders, "--until-end", "--decode", "--json", *at)
@@ -328,7 +327,7 @@ def test_results_wait_while_the_registry_of_the_output_is_away(
 ) -> None:
     orders, out, dead = awoke.Topic(topic(), value=Order, key=int), topic("out"), topic("dead")
     results = awoke.Topic(out, value=awoke.avro(Order))
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(str(orders), Order(each), key=f"{each}") for each in range(20)], 30)
     registry.set_up(False)
     app, waits = app_of(cluster, registry, registry_register="dev"), Collected[awoke.Event]()

@@ -15,7 +15,7 @@ from awoke.events import JobSlow
 from awoke.testing import VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.support import services
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, unique
 from tests.support.waiting import Collected, ahang, wait_until
 
 CreateTopic = Callable[..., str]
@@ -56,8 +56,7 @@ def test_a_retry_ladder_of_an_hour_ends_in_a_dead_letter(
         clock.run_until_idle()
         assert tries.items == pytest.approx([0, 60, 180, 420, 900, 1_860, 3_780])
     assert_committed(cluster, app, {(name, 0): 1})
-    with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as letters:
-        assert [letter.value for letter in letters.read_until_end()] == [b"bad"]
+    assert [letter.value for letter in read_all(cluster, dead)] == [b"bad"]
 
 
 def test_a_back_off_is_not_over_before_its_moment(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
@@ -89,7 +88,7 @@ def test_lanes_retry_their_own_message(clock: VirtualClock, cluster: Cluster, to
         if message.value == b"bad" and seen.items.count(b"bad") < 3:
             raise ValueError("not yet")
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value in (b"bad", b"good"):
             producer.produce(name, value, key=value)
     with running(app):
@@ -124,7 +123,7 @@ def test_a_batch_waits_for_more_as_long_as_it_may(clock: VirtualClock, cluster: 
         def consume(self, batch: awoke.Batch[bytes]) -> None:
             sizes.add(len(batch))
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for _ in range(5):
             producer.produce(name, b"value").wait(30)
         assert sizes.wait_for(1) == [5]
@@ -179,7 +178,7 @@ def test_the_commit_interval_passes_with_the_clock(clock: VirtualClock, cluster:
     def note(message: awoke.Message[bytes]) -> None:
         seen.add(message.value)
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(name, b"first").wait(30)
         seen.wait_for(1)
         clock.settle()

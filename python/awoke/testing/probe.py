@@ -46,6 +46,8 @@ class Probe:
         """The app."""
         self.may_repeat = may_repeat
         """True if a message may be processed twice."""
+        self.is_stopped = False
+        """True if the test has stopped the app: nothing waits for it."""
         self._before = dict(app._arguments)
         app.use(**settings)
         try:
@@ -211,7 +213,12 @@ class Probe:
         return list(self.recorder.calls)
 
     def stop(self) -> bool:
-        """Stops the app in order; returns whether all of its work was done in time. Blocks."""
+        """Stops the app in order before the test ends; returns whether all of its work was done in time. Blocks.
+
+        For what an app does at its end, and for a second run: `awoke_run(app)` starts it again. A second call does
+        nothing, and returns the same.
+        """
+        self.is_stopped = True
         try:
             return self.runner.stop()
         finally:

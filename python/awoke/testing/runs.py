@@ -45,14 +45,14 @@ class Runs:
         return probe
 
     def wait_idle(self, timeout_s: float, *, at_rest: bool = False) -> None:
-        """Waits until all apps are idle, or at rest. Blocks.
+        """Waits until all apps that the test has not stopped are idle, or at rest. Blocks.
 
         Raises:
             AssertionError: They are not within `timeout_s`.
         """
         if self._admin is None:
             self._admin = Admin(self._cluster.bootstrap_servers, kafka=self._cluster.kafka)
-        apps = [each.running for each in self._probes]
+        apps = [each.running for each in self._probes if not each.is_stopped]
         Idleness(self._admin, apps, self._changes, self._cluster.created).wait(timeout_s, at_rest=at_rest)
 
     def begin(self) -> None:
