@@ -15,7 +15,7 @@ import pytest
 import awoke
 from awoke.admin.topics import Topics
 from awoke.drive import drive
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, reading, unique
 from tests.support.waiting import wait_until
 
 CreateTopic = Callable[..., str]
@@ -165,7 +165,7 @@ def busy_topic(cluster: Cluster, topic: CreateTopic) -> Iterator[str]:
 
 
 def test_a_busy_topic_is_read_to_its_end(cluster: Cluster, busy_topic: str) -> None:
-    with awoke.Reader(busy_topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with reading(cluster, busy_topic) as reader:
         first = [message for message in reader.read_until_end(30) if message.value == b"first"]
         assert sorted((each.partition, each.offset) for each in first) == [(0, 0), (1, 0)]
         again = list[int]()
@@ -178,7 +178,7 @@ def test_a_further_reading_yields_what_came_after_the_end(cluster: Cluster, topi
     name = topic(partitions=2)
     with (
         awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
-        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
+        reading(cluster, name) as reader,
     ):
         assert list(reader.read_until_end(30)) == []
         assert list(reader.read_until_end(30)) == []
@@ -196,7 +196,7 @@ async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: Cr
         await producer.produce(name, b"0")  # Before the reader, which may find the end while it is being opened.
     with (
         awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
-        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
+        reading(cluster, name) as reader,
     ):
         async for message in reader.aread_until_end(30):
             seen.append(message.value)
@@ -223,7 +223,7 @@ def test_messages_that_are_kept_keep_no_client(mock_cluster: Cluster) -> None:
     with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, b"value", key=b"key") for _ in range(3)], 30)
     before = native_threads()
-    with awoke.Reader(name, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
+    with reading(mock_cluster, name) as reader:
         kept = list(reader.read_until_end(30))
         while_open = native_threads()
     assert before < while_open

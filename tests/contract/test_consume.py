@@ -229,18 +229,20 @@ def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(
     assert seen.items[300:] == [b"more"] * 5
 
 
-def test_one_wake_up_is_one_job(cluster: Cluster, topic: CreateTopic) -> None:
+def test_one_wake_up_is_one_job(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[bytes]()
 
     @app.on(name)
     def count(message: awoke.Message[bytes]) -> None:
         seen.add(message.value)
 
-    with running(app) as server:
-        for number in range(20):
-            send(cluster, name, [b"value"])
-            seen.wait_for(number + 1)
-        counters = server.counters()["threads"]
+    probe = awoke_run(app)
+    server = probe.runner
+    for number in range(20):
+        send(cluster, name, [b"value"])
+        seen.wait_for(number + 1)
+    counters = server.counters()["threads"]
+    probe.stop()
     assert counters["job_wakes"] <= counters["jobs"]
     assert counters["clock_wakes"] == 0
 

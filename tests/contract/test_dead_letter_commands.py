@@ -11,7 +11,7 @@ from awoke import dead_letter
 from awoke.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import Cluster, read_all, unique
+from tests.support.clusters import Cluster, read_all, reading, unique
 from tests.support.command_line import awoke_says
 
 CreateTopic = Callable[..., str]
@@ -24,7 +24,7 @@ def two_letters(cluster: Cluster, topic: CreateTopic) -> tuple[str, str]:
         for value in (b"1", b"2"):
             producer.produce(name, value, key=b"key", headers=[("trace", b"a")]).wait(30)
         # Opened now: one that was there before has seen an end that is none any more.
-        with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        with reading(cluster, name) as reader:
             for message in reader.read_until_end(30):
                 record = letter(message, "group", 3, ValueError("no good"))
                 producer.produce(dead, record.value, key=record.key, headers=record.headers).wait(30)

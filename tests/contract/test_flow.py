@@ -159,7 +159,7 @@ def test_a_consumer_seeks_back_and_forth(cluster: Cluster, topic: CreateTopic, a
     assert_committed(cluster, app, {(name, 0): 10})
 
 
-def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, seen, consumers = topic(), Collected[int](), []
     app = new_app(cluster)
 
@@ -174,12 +174,13 @@ def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic
                 self.pause()
 
     send(cluster, name, [b"value"] * 10)
-    with running(app):
-        seen.wait_until(lambda items: 9 in items)
-        consumers[0].commit(30)
-        consumers[0].seek(2)
-        seen.wait_until(lambda items: items.count(9) == 2)
-        assert consumers[0].committed() is not None
+    probe = awoke_run(app, may_repeat=True)
+    probe.idle()
+    consumers[0].commit(30)
+    consumers[0].seek(2)
+    probe.idle()
+    assert seen.items.count(9) == 2
+    assert consumers[0].committed() is not None
     assert_committed(cluster, app, {(name, 0): 10})
 
 
@@ -223,7 +224,7 @@ def test_a_seek_takes_what_it_understands(cluster: Cluster, topic: CreateTopic, 
 
 @pytest.mark.parametrize(("start", "first"), [("earliest", 0), (4, 4), (-3, 7), ("time", 5)])
 def test_a_group_without_offsets_starts_where_its_route_says(
-    cluster: Cluster, topic: CreateTopic, start: str | int, first: int
+    cluster: Cluster, topic: CreateTopic, start: str | int, first: int, awoke_run: Runs
 ) -> None:
     name, seen = topic(), Collected[int]()
     app = new_app(cluster)
@@ -237,8 +238,10 @@ def test_a_group_without_offsets_starts_where_its_route_says(
     def note(message: awoke.Message[bytes]) -> None:
         seen.add(message.offset)
 
-    with running(app):
-        assert seen.wait_for(10 - first) == list(range(first, 10))
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
+    assert seen.items == list(range(first, 10))
     seen_again = Collected[int]()
     again = awoke.App(app.name, bootstrap_servers=cluster.bootstrap_servers)
 

@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, reading
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -49,7 +49,7 @@ def test_it_goes_around_the_handler_from_the_app_to_the_route(
     app.include(router)
     app.incoming(noting("app"))
     send(cluster, name, [Order(1)])
-    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with running(app), reading(cluster, out) as reader:
         found = seen.wait_for(7)
         sent = next(iter(reader)).value
     afters = ["route after result", "router after result route", "app after result route router"]

@@ -14,7 +14,7 @@ import pytest
 import awoke
 from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, read_all, unique
+from tests.support.clusters import Cluster, read_all, reading, unique
 from tests.support.waiting import WITHIN_S, Collected, awork_for, stays_so, wait_until, work_for
 
 CreateTopic = Callable[..., str]
@@ -191,7 +191,7 @@ def test_messages_that_fail_among_short_ones_are_tried_again_in_their_order(
     order.check()
     assert_committed(cluster, app, {(name, 0): 1_000})
     if has_output:
-        with awoke.Reader(output, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        with reading(cluster, output) as reader:
             copies = [(message.key, int(message.value or b"")) for message in reader.read_until_end(30)]
         assert sorted(value for _, value in copies) == list(range(1_000))
         of_key: dict[bytes | None, list[int]] = {}
@@ -372,7 +372,7 @@ def test_what_the_first_process_has_done_is_not_done_again_by_the_third(
         wait_until(lambda: admin.group_offsets(group)[(name, 0)] >= 20, "all is committed")
 
 
-def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, done, went_back = topic(), Collected[int](), threading.Event()
     app = new_app(cluster)
 
@@ -386,10 +386,10 @@ def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic) -> None
                 done.add(offset)
 
     send_keyed(cluster, name, numbered(10, 50))
-    with running(app):
-        done.wait_for(50)
-        send_keyed(cluster, name, [(b"last", b"last")])
-        done.wait_for(51 + 31)
+    probe = awoke_run(app, may_repeat=True)
+    probe.idle()
+    send_keyed(cluster, name, [(b"last", b"last")])
+    probe.idle()
     assert sorted(done.items[51:]) == list(range(20, 51))
     assert_committed(cluster, app, {(name, 0): 51})
 

@@ -38,7 +38,7 @@ def invoice(order: Order) -> Invoice:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "lanes", "exactly once"])
-def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, kind: str) -> None:
+def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, kind: str, awoke_run: Runs) -> None:
     name, out, app, seen, sent = topic(), topic("out"), new_app(cluster), Collected[Order](), Collected[bytes]()
     options: dict[str, Any] = {"lanes": {"concurrency": awoke.by_key(4)}, "exactly once": {"exactly_once": True}}
 
@@ -52,12 +52,12 @@ def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, ki
     app.on(name, output=out, **options.get(kind, {}))(bill_async if kind == "async" else bill)
     app.on(out)(lambda message: sent.add(message.value))
     send(cluster, name, [Order(id=1, quantity=2), b'{"id": "2"}'], key=b"key")
-    with running(app):
-        assert seen.wait_for(2) == [Order(id=1, quantity=2), Order(id=2)]
-        assert sent.wait_for(2) == [
-            b'{"order":{"id":1,"quantity":2},"totalPrice":19.0}',
-            b'{"order":{"id":2,"quantity":1},"totalPrice":9.5}',
-        ]
+    awoke_run(app).idle()
+    assert seen.items == [Order(id=1, quantity=2), Order(id=2)]
+    assert sent.items == [
+        b'{"order":{"id":1,"quantity":2},"totalPrice":19.0}',
+        b'{"order":{"id":2,"quantity":1},"totalPrice":9.5}',
+    ]
 
 
 def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:

@@ -36,7 +36,7 @@ def refuse_letters(message: Outgoing) -> Outgoing:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_an_exhausted_message_goes_to_the_dead_letter_topic_as_it_was(
-    cluster: Cluster, topic: CreateTopic, is_async: bool
+    cluster: Cluster, topic: CreateTopic, is_async: bool, awoke_run: Runs
 ) -> None:
     name, dead, seen = topic(), topic("dead"), Collected[tuple[bytes, int]]()
     app = new_app(cluster)
@@ -54,15 +54,17 @@ def test_an_exhausted_message_goes_to_the_dead_letter_topic_as_it_was(
     with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value in (b"1", b"bad", b"2"):
             producer.produce(name, value, key=b"key", headers=[("trace", b"a"), ("trace", None)]).wait(30)
-    with running(app) as server:
-        assert seen.wait_for(5) == [(b"1", 1), (b"bad", 1), (b"bad", 2), (b"bad", 3), (b"2", 1)]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [(b"1", 1), (b"bad", 1), (b"bad", 2), (b"bad", 3), (b"2", 1)]
+    assert [each.offset for each in probe.failures] == [1, 1, 1]
     (letter,) = letters(cluster, dead)
     assert (letter.value, letter.key) == (b"bad", b"key")
     assert letter.headers[:2] == [("trace", b"a"), ("trace", None)]
     origin = dead_letter.origin(letter)
     assert origin is not None
     assert origin[:3] == (name, 0, 1)
-    assert (origin.group, origin.attempts) == (server.group, 3)
+    assert (origin.group, origin.attempts) == (probe.runner.group, 3)
     assert (origin.error_type, origin.error_text) == ("builtins.ValueError", "no good")
     assert dead_letter.original(letter).headers == [("trace", b"a"), ("trace", None)]
 
@@ -194,10 +196,9 @@ def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster
 
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(2)], ids=["partition", "by_key"])
 def test_a_failure_after_all_is_marked_is_seen_and_nothing_is_tried_again(
-    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None, awoke_run: Runs
 ) -> None:
-    name, app, seen, failed = topic(), new_app(cluster), Collected[bytes](), Collected[awoke.Event]()
-    app.events.subscribe("job.failed", failed.add)
+    name, app, seen = topic(), new_app(cluster), Collected[bytes]()
 
     @app.consumer(name, concurrency=concurrency, dead_letter=topic("dead"), retry=SOON)
     class Mark(awoke.Consumer):
@@ -208,10 +209,9 @@ def test_a_failure_after_all_is_marked_is_seen_and_nothing_is_tried_again(
             raise ValueError("too late")
 
     send(cluster, name, [b"1"])
-    with running(app):
-        (event,) = failed.wait_for(1)
-        send(cluster, name, [b"2"])
-        assert seen.wait_for(2) == [b"1", b"2"]
-        failed.wait_for(2)
-    assert event.fields["retry_in_s"] is None
+    probe = awoke_run(app)
+    probe.idle()
+    send(cluster, name, [b"2"])
+    probe.idle()
+    assert ([each.offset for each in probe.failures], probe.retries) == ([0, 1], [])
     assert seen.items == [b"1", b"2"]

@@ -16,7 +16,7 @@ import awoke
 from awoke import rpc
 from awoke.testing import running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import MockCluster, read_all, unique
+from tests.support.clusters import MockCluster, read_all, reading, unique
 from tests.support.waiting import Collected
 
 THREADS = 8
@@ -105,7 +105,7 @@ def test_a_producer_that_closes_under_its_senders(mock_cluster: MockCluster, top
     handles = [each for found in together(send) for each in found]
     assert all(each.done() for each in handles)
     assert len(handles) >= 500
-    with awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
+    with reading(mock_cluster, topic) as reader:
         delivered = sum(each.exception() is None for each in handles)
         assert sum(1 for _ in reader.read_until_end(WITHIN_S)) == delivered
 
@@ -140,7 +140,7 @@ def test_messages_of_a_reader_that_closes(mock_cluster: MockCluster, topic: str)
     with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         messages = [awoke.Record(f"value {each}", f"key {each}", {"n": str(each)}) for each in range(count)]
         awoke.wait_all(producer.produce_many(topic, messages), WITHIN_S)
-    reader = awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers)
+    reader = reading(mock_cluster, topic)
     kept = list(reader.read_until_end(WITHIN_S))
 
     def read(number: int) -> set[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ import awoke
 from awoke import rpc
 from awoke.testing import Runs, running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, reading
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -53,7 +53,7 @@ def test_a_message_has_a_span_whose_parent_is_its_producers(
     app.on(name, output=out)(handle_async if is_async else handle)
     with (
         awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
-        awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader,
+        reading(cluster, out) as reader,
         running(app),
     ):
         producer.produce(name, b"value", headers=HEADERS).wait(30)

@@ -132,10 +132,15 @@ class PluginCluster(TestCluster):
         return {"kafka": HEARTBEAT} if self.embedded is not None and is_classic else {}
 
 
-def read_all(cluster: Cluster, topic: str, within_s: float = 30.0) -> list[awoke.Message[bytes | None]]:
-    """Returns the messages that a topic has now, as quickly as the pytest plugin. Blocks."""
+def reading(cluster: Cluster, topic: str) -> awoke.Reader:
+    """Returns a reader of a topic that connects, and finds the end, as quickly as those of the pytest plugin."""
     kafka = {**cluster.properties, **QUICK_END}
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, kafka=kafka) as reader:
+    return awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, kafka=kafka)
+
+
+def read_all(cluster: Cluster, topic: str, within_s: float = 30.0) -> list[awoke.Message[bytes | None]]:
+    """Returns the messages that a topic has now. Blocks."""
+    with reading(cluster, topic) as reader:
         return list(reader.read_until_end(within_s))
 
 

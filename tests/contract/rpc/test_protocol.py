@@ -13,7 +13,7 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.testing import running
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, reading
 from tests.support.rpc_wire import ID, Headers, Wire, sign_reply, sign_request
 from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected
@@ -227,7 +227,7 @@ def test_a_copied_call_is_not_executed_again(cluster: Cluster) -> None:
     ):
         caller.call("charge", card="visa")
         topic = f"{app.name}.rpc.calls"
-        with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        with reading(cluster, topic) as reader:
             wanted = [message for message in reader.read_until_end(WITHIN_S) if b"visa" in (message.value or b"")]
             (message,) = wanted
             producer.produce(topic, message.value, headers=message.headers, partition=message.partition).wait(WITHIN_S)
