@@ -316,7 +316,7 @@ def test_two_processes_with_one_name_do_not_fight(cluster: Cluster, topic: Creat
 
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
 def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
-    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None, awoke_run: Runs
 ) -> None:
     # Given messages that have been done, and another producer's transaction that has not ended and holds their offsets
     group, name, output = unique("group"), topic("in", 2), topic("out", 1)
@@ -331,8 +331,9 @@ def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
             awoke.wait_all([producer.produce(name, b"%d" % each, partition=each % 2) for each in values], 30)
 
     produce(range(100))
-    with running(member()):
-        wait_for_values(cluster, output, 100)
+    first = awoke_run(member())
+    first.idle()
+    first.stop()
     other = confluent_kafka.Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": unique("other")}
     )
@@ -343,14 +344,15 @@ def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
     other.send_offsets_to_transaction(done, reader.consumer_group_metadata(), 30)
 
     # When members come while it lasts
-    with running(member()):
-        for _ in range(2):
-            with running(member()):
-                elapse(HELD_UP_S / 2, "members come and go while the other transaction holds the offsets up")
-        other.commit_transaction(30)
-        produce(range(100, 200))
+    stays = awoke_run(member(), may_join_later=True)
+    for _ in range(2):
+        comes = awoke_run(member(), may_join_later=True)
+        elapse(HELD_UP_S / 2, "members come and go while the other transaction holds the offsets up")
+        comes.stop()
+    other.commit_transaction(30)
+    produce(range(100, 200))
 
-        # Then nothing is done again, and what is new is done
-        seen = wait_for_values(cluster, output, 200)
-    assert sorted(map(int, seen)) == list(range(200))
+    # Then nothing is done again, and what is new is done
+    stays.idle()
+    assert sorted(map(int, values(cluster, output))) == list(range(200))
     reader.close()

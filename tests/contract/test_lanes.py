@@ -343,33 +343,32 @@ def test_a_partition_takes_in_no_more_while_its_oldest_is_too_far_behind(cluster
 
 @pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
 def test_what_the_first_process_has_done_is_not_done_again_by_the_third(
-    cluster: Cluster, topic: CreateTopic, is_exactly_once: bool
+    cluster: Cluster, topic: CreateTopic, is_exactly_once: bool, awoke_run: Runs
 ) -> None:
     name, out, group, done = topic(), topic("out"), unique("group"), [Collected[int]() for _ in range(3)]
     send_keyed(cluster, name, numbered(20, 20))
 
-    def start(process: int, failing: set[int], expected: int, concurrency: awoke.Concurrency) -> None:
-        app, failed = new_app(cluster, group=group), Collected[int]()
+    def start(process: int, failing: set[int], concurrency: awoke.Concurrency) -> None:
+        app = new_app(cluster, group=group)
         options: dict[str, Any] = {"output": out, "exactly_once": True} if is_exactly_once else {}
 
         @app.on(name, concurrency=concurrency, retry=awoke.Retry(attempts=2, backoff_s=(100, 100)), **options)
         def handle(message: awoke.Message[bytes]) -> bytes | None:
             if message.offset in failing:
-                failed.add(message.offset)
                 raise ValueError("not in this process")
             done[process].add(message.offset)
             return b"done" if is_exactly_once else None
 
-        with running(app):
-            done[process].wait_for(expected)
-            failed.wait_for(len(failing))
+        probe = awoke_run(app)
+        probe.rest()
+        assert {each.offset for each in probe.failures} == failing
+        probe.stop()
 
-    start(0, {0, 5}, 18, awoke.by_key(4))
-    start(1, {5}, 1, awoke.by_key(2, in_flight=2, commit_gap=2))
-    start(2, set(), 1, awoke.by_key(4))
+    start(0, {0, 5}, awoke.by_key(4))
+    start(1, {5}, awoke.by_key(2, in_flight=2, commit_gap=2))
+    start(2, set(), awoke.by_key(4))
     assert [sorted(each.items) for each in done] == [[*range(1, 5), *range(6, 20)], [0], [5]]
-    with awoke.Admin(cluster.bootstrap_servers) as admin:
-        wait_until(lambda: admin.group_offsets(group)[(name, 0)] >= 20, "all is committed")
+    assert cluster.admin.group_offsets(group)[(name, 0)] >= 20
 
 
 def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:

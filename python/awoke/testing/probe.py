@@ -64,8 +64,8 @@ class Probe:
         self._looked_at = 0
         """The number of failures that the test has looked at."""
 
-    def start(self, timeout_s: float = TIMEOUT_S) -> None:
-        """Starts the app, and waits until its groups have assigned partitions. Blocks.
+    def start(self, timeout_s: float = TIMEOUT_S, *, may_join_later: bool = False) -> None:
+        """Starts the app, and waits until its groups have assigned partitions, unless they `may_join_later`. Blocks.
 
         Raises:
             ConfigError, BrokerUnreachable, UnknownTopic: It could not start.
@@ -76,7 +76,7 @@ class Probe:
             self.runner.start()
         groups = {each.group for each in self.runner.joining}
         deadline_s = time.monotonic() + timeout_s
-        while not groups <= self.recorder.assigned:
+        while not may_join_later and not groups <= self.recorder.assigned:
             seen = self._changes.count
             if not groups <= self.recorder.assigned and not self._changes.wait(seen, deadline_s):
                 raise OperationTimeout(f"no partitions from groups {sorted(groups)}", "join", timeout_s)
