@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.testing import Runs, running
+from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, reading
+from tests.support.clusters import Cluster, read_all
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -23,7 +23,7 @@ class Order(msgspec.Struct):
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
 def test_it_goes_around_the_handler_from_the_app_to_the_route(
-    cluster: Cluster, topic: CreateTopic, *, is_async: bool
+    cluster: Cluster, topic: CreateTopic, *, is_async: bool, awoke_run: Runs
 ) -> None:
     name, out, app, seen = topic("a"), topic("b"), new_app(cluster), Collected[str]()
     router = awoke.Router()
@@ -49,9 +49,9 @@ def test_it_goes_around_the_handler_from_the_app_to_the_route(
     app.include(router)
     app.incoming(noting("app"))
     send(cluster, name, [Order(1)])
-    with running(app), reading(cluster, out) as reader:
-        found = seen.wait_for(7)
-        sent = next(iter(reader)).value
+    awoke_run(app).idle()
+    found = seen.items
+    (sent,) = (message.value for message in read_all(cluster, out))
     afters = ["route after result", "router after result route", "app after result route router"]
     assert found == ["app before", "router before", "route before", "handler 1", *afters]
     assert sent == b"result route router app"

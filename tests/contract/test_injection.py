@@ -36,7 +36,7 @@ class Log:
 
 
 def test_parameters_get_what_their_annotations_say(
-    cluster: Cluster, topic: CreateTopic, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, topic: CreateTopic, caplog: pytest.LogCaptureFixture, awoke_run: Runs
 ) -> None:
     name, app, seen = topic("a"), new_app(cluster), Collected[Any]()
 
@@ -59,8 +59,9 @@ def test_parameters_get_what_their_annotations_say(
         for size in (b"3", None):
             headers = [("tenant", b"acme"), *([("size", size)] if size else [])]
             producer.produce(name, b'{"id":7}', key="k", headers=headers).wait(20)
-    with running(app), caplog.at_level("WARNING"):
-        found = seen.wait_for(2)
+    with caplog.at_level("WARNING"):
+        awoke_run(app).idle()
+    found = seen.items
     rest = ("acme", 3, awoke.Assignment(name, 0))
     assert found[0] == (0, Order(7), "k", True, True, *rest)
     assert found[1][-2] is None
@@ -198,7 +199,9 @@ def test_a_consumer_class_gets_arguments_for_each_batch(cluster: Cluster, topic:
     assert_committed(cluster, app, {(name, 0): 3})
 
 
-def test_another_function_takes_the_place_of_one_in_a_test(cluster: Cluster, topic: CreateTopic) -> None:
+def test_another_function_takes_the_place_of_one_in_a_test(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic("a"), new_app(cluster), Collected[str]()
 
     def database() -> str:
@@ -212,8 +215,9 @@ def test_another_function_takes_the_place_of_one_in_a_test(cluster: Cluster, top
         seen.add(it)
 
     send(cluster, name, [b"1"])
-    with app.override(database, fake), running(app):
-        assert seen.wait_for(1) == ["fake"]
+    with app.override(database, fake):
+        awoke_run(app).idle()
+    assert seen.items == ["fake"]
 
 
 def test_what_a_process_needs_and_can_not_have_ends_its_start(cluster: Cluster, topic: CreateTopic) -> None:

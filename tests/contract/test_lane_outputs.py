@@ -19,7 +19,9 @@ CreateTopic = Callable[..., str]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
+def test_results_leave_in_the_order_of_the_messages(
+    cluster: Cluster, topic: CreateTopic, is_async: bool, awoke_run: Runs
+) -> None:
     name, out, dead = topic(), topic("out"), topic("dead")
     app, chance, done = new_app(cluster), random.Random(5), Collected[int]()
 
@@ -44,9 +46,12 @@ def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: Cre
     )
     send_keyed(cluster, name, numbered(37, 500))
     expected = [b"%d" % number for number in range(500) if number % 10 != 3 and number % 50 != 7]
-    with running(app), reading(cluster, out) as reader:
-        seen = [message.value for _, message in zip(expected, reader, strict=False)]
+    probe = awoke_run(app)
+    probe.idle()
+    seen = [message.value for message in read_all(cluster, out)]
     assert seen == expected
+    failing = {number for number in range(500) if number % 50 == 7 or number % 31 == 4}
+    assert {each.offset for each in probe.failures} == failing
     assert_committed(cluster, app, {(name, 0): 500})
 
 

@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke import dead_letter
 from awoke.message import Outgoing
-from awoke.testing import Runs, running
+from awoke.testing import Runs
 from tests.contract.test_consume import committed, new_app, send
 from tests.support.clusters import Cluster, read_all
 from tests.support.waiting import Collected
@@ -147,7 +147,9 @@ def test_a_message_behind_a_skipped_one_is_tried_for_the_first_time(
     assert [each.offset for each in probe.failures] == [0, 0]
 
 
-def test_a_partition_may_be_left_alone_until_it_is_resumed(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_partition_may_be_left_alone_until_it_is_resumed(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, seen, paused = topic(partitions=2), Collected[Any](), Collected[awoke.Event]()
     app, is_repaired = new_app(cluster), threading.Event()
     app.events.subscribe("partition.paused", paused.add)
@@ -158,21 +160,24 @@ def test_a_partition_may_be_left_alone_until_it_is_resumed(cluster: Cluster, top
             raise ValueError("no good")
         seen.add(message.value)
 
-    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer, running(app) as server:
-        producer.produce(name, b"bad", partition=0).wait(30)
-        (event,) = paused.wait_for(1)
-        assert (event.fields["topic"], event.fields["partition"]) == (name, 0)
-        producer.produce(name, b"behind", partition=0).wait(30)
-        producer.produce(name, b"beside", partition=1).wait(30)
-        assert seen.wait_for(1) == [b"beside"]
-        (reason,) = server.health().reasons
-        assert f"{name}[0] is paused" in reason
-        assert f"awoke resume MODULE:APP {name} 0" in reason
-        is_repaired.set()
-        assert app.resume(name, 0)
-        assert seen.wait_for(3) == [b"beside", b"bad", b"behind"]
-        assert server.health().is_healthy
-        assert not app.resume(name, 0)
+    probe = awoke_run(app)
+    probe.send(name, b"bad", partition=0)
+    (event,) = paused.wait_for(1)
+    assert (event.fields["topic"], event.fields["partition"]) == (name, 0)
+    probe.send(name, b"behind", partition=0)
+    probe.send(name, b"beside", partition=1)
+    probe.rest()
+    assert seen.items == [b"beside"]
+    (reason,) = probe.runner.health().reasons
+    assert f"{name}[0] is paused" in reason
+    assert f"awoke resume MODULE:APP {name} 0" in reason
+    is_repaired.set()
+    assert app.resume(name, 0)
+    probe.idle()
+    assert seen.items == [b"beside", b"bad", b"behind"]
+    assert [each.attempt for each in probe.failures] == [1, 2]
+    assert probe.runner.health().is_healthy
+    assert not app.resume(name, 0)
 
 
 def test_a_consumer_that_ends_the_process_ends_the_app_in_order(cluster: Cluster, topic: CreateTopic) -> None:

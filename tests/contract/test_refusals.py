@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import Runs, running
+from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster, reading, unique
@@ -145,7 +145,9 @@ def test_a_result_that_is_refused_for_good_ends_an_app_that_has_no_other_way(
 
 
 @pytest.mark.parametrize("exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
-def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(cluster: Cluster, exactly_once: bool) -> None:
+def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(
+    cluster: Cluster, exactly_once: bool, awoke_run: Runs
+) -> None:
     name, output, dead = unique("in"), unique("out"), unique("compacted")
     cluster.create_topic(name, 2)
     cluster.create_topic(output)
@@ -169,18 +171,21 @@ def test_a_dead_letter_that_the_broker_refuses_pauses_its_partition(cluster: Clu
         return b"done"
 
     send(cluster, name, [TOO_LARGE], partition=0)
-    with running(app) as server:
-        (event,) = paused.wait_for(1)
-        send(cluster, name, [b"beside"], partition=1)
-        assert runs.wait_for(2) == [0, 1]
-        assert f"{name}[0] is paused" in server.health().reasons[0]
-        assert repr(dead) in server.health().reasons[0]
-        assert isinstance(event.fields["error"], awoke.RetriesExhausted)
-        assert [each.fields["retry_in_s"] for each in failed.items] == [None]
-        assert committed(cluster, app).get((name, 0), 0) == 0
-        is_repaired.append(True)
-        assert app.resume(name, 0)
-        assert runs.wait_for(3) == [0, 1, 0]
+    probe = awoke_run(app)
+    (event,) = paused.wait_for(1)
+    send(cluster, name, [b"beside"], partition=1)
+    probe.rest()
+    assert runs.items == [0, 1]
+    assert f"{name}[0] is paused" in probe.runner.health().reasons[0]
+    assert repr(dead) in probe.runner.health().reasons[0]
+    assert isinstance(event.fields["error"], awoke.RetriesExhausted)
+    assert [each.fields["retry_in_s"] for each in failed.items] == [None]
+    assert committed(cluster, app).get((name, 0), 0) == 0
+    is_repaired.append(True)
+    assert app.resume(name, 0)
+    probe.idle()
+    assert runs.items == [0, 1, 0]
+    assert [str(each.error) for each in probe.failures] == ["no good"]
     assert committed(cluster, app) == {(name, 0): 1, (name, 1): 1}
 
 

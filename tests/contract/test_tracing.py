@@ -14,7 +14,7 @@ import awoke
 from awoke import rpc
 from awoke.testing import Runs, running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import Cluster, reading
+from tests.support.clusters import Cluster
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -39,7 +39,7 @@ def spans(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_message_has_a_span_whose_parent_is_its_producers(
-    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter, is_async: bool
+    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter, is_async: bool, awoke_run: Runs
 ) -> None:
     name, out = topic(), topic("out")
     app = new_app(cluster, tracing=True)
@@ -51,13 +51,10 @@ def test_a_message_has_a_span_whose_parent_is_its_producers(
         return message.value
 
     app.on(name, output=out)(handle_async if is_async else handle)
-    with (
-        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
-        reading(cluster, out) as reader,
-        running(app),
-    ):
-        producer.produce(name, b"value", headers=HEADERS).wait(30)
-        sent = next(iter(reader))
+    probe = awoke_run(app)
+    probe.send(name, b"value", headers=HEADERS)
+    probe.idle()
+    (sent,) = probe.sent(out)
     (span,) = spans.get_finished_spans()
     assert span.name == f"process {name}"
     assert span.parent is not None
