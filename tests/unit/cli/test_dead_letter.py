@@ -21,10 +21,10 @@ from awoke.dead_letters.letters import Letter, letter_of
 from awoke.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique
-from tests.support.messages import StoredMessage
+from tests.support.messages import changed, stored_message
 from tests.unit.cli.fakes import FIRST_MS, FakeAdmin, letter, run, stored
 
-STRANGER: Any = StoredMessage(None, b"no letter", [])
+STRANGER: Any = stored_message(None, b"no letter", [])
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_letter_is_shown_completely(topic: list[Any]) -> None:
 def test_a_letter_without_its_value_shows_size_and_digest() -> None:
     message = stored()
     more = [(form.VALUE_BYTES, b"5000"), (form.VALUE_SHA256, b"abc")]
-    shown = whole(letter_of(message._replace(headers=[*message.headers, *more], value=b"")))
+    shown = whole(letter_of(changed(message, headers=[*message.headers, *more], value=b"")))
     assert "value_bytes: 5000\nvalue_sha256: abc\n" in shown
 
 

@@ -16,13 +16,13 @@ from awoke.cli import tail
 from awoke.registry import RegistryUnavailable, Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 from tests.unit.cli.fakes import run
 
 MESSAGES: list[Any] = [
-    StoredMessage(b"k\t1", b"one\n", [("trace", b"a"), ("trace", None)], topic="orders"),
-    StoredMessage(None, None, [], topic="orders", offset=8, timestamp_ms=None),
-    StoredMessage(b"", b"\xff\\", [("\u2028", b"\x9b")], topic="orders", offset=9),
+    stored_message(b"k\t1", b"one\n", [("trace", b"a"), ("trace", None)], topic="orders"),
+    stored_message(None, None, [], topic="orders", offset=8, timestamp_ms=None),
+    stored_message(b"", b"\xff\\", [("\u2028", b"\x9b")], topic="orders", offset=9),
 ]
 
 
