@@ -12,7 +12,7 @@ import awoke
 from awoke import application
 from awoke.cli.app_types import HIDDEN_BECAUSE, check_keeps, check_with_app, shown_by, types_of
 from awoke.registry import RegistryUnavailable
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 
 
 class Order(msgspec.Struct):
@@ -38,7 +38,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(key: bytes | None, value: bytes | None, *, topic: str = "orders", keeps: bool = False) -> list[Any]:
-    message: Any = StoredMessage(key, value, [], topic=topic)
+    message: Any = stored_message(key, value, [], topic=topic)
     with types_of("shop:app", keeps) as parts:
         return shown_by(parts, message, "key", "value")
 

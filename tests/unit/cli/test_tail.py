@@ -199,15 +199,15 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def encoded_order(number: int) -> Any:
-    return StoredMessage(b"k", msgspec.msgpack.encode(Order(number, "4711")), [], topic="orders", offset=number)
+    return stored_message(b"k", msgspec.msgpack.encode(Order(number, "4711")), [], topic="orders", offset=number)
 
 
 def test_messages_are_decoded_by_the_types_of_an_app_and_their_secrets_are_masked(
     made: list[Any], shop: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = [
-        StoredMessage(None, b"4711", [], topic="orders", offset=2),
-        StoredMessage(None, None, [], topic="orders", offset=3),
+        stored_message(None, b"4711", [], topic="orders", offset=2),
+        stored_message(None, None, [], topic="orders", offset=3),
     ]
     monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter([encoded_order(1), *others]))
     done = run("tail", "orders", "--until-end", "--keys", "--app", "shop:app")
@@ -237,7 +237,7 @@ def test_secret_fields_are_printed_only_if_that_is_said(
 def test_a_message_without_secrets_that_does_not_decode_is_shown_with_the_reason(
     made: list[Any], shop: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    messages = [StoredMessage(None, value, [], topic="clicks", offset=1) for value in (b'{ "x": 1 }', b'{"x": "a"}')]
+    messages = [stored_message(None, value, [], topic="clicks", offset=1) for value in (b'{ "x": 1 }', b'{"x": "a"}')]
     monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter(messages))
     first, note, second = run("tail", "clicks", "--until-end", "--app", "shop:app").output.splitlines()
     assert (first, second) == ('{"x":1}', '{"x": "a"}')
