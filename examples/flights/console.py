@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BEGAN_S = time.monotonic()
 CREATED_WITHIN_S = 60.0
+LOADED_WITHIN_S = 120.0
 ENDED_WITHIN_S = 10.0
 
 
@@ -89,7 +90,7 @@ def show(args: argparse.Namespace, signals: Signals, ends: contextlib.ExitStack)
         ends.callback(swarm.close)
     swarm.start()
     follow(live, ends)
-    site.loaded.wait()
+    site.wait_loaded()
     if site.error is None:
         ends.callback(traffic.stop)
         traffic.start()
@@ -131,6 +132,13 @@ def say(text: str) -> None:
         print(f"{datetime.datetime.now():%H:%M:%S} {time.monotonic() - BEGAN_S:6.1f} s  {text}", flush=True)
 
 
+def joined(thread: threading.Thread) -> bool:
+    """Waits for the end of a thread, for ten seconds; tells whether it has ended, or never began."""
+    if thread.ident is not None:
+        thread.join(ENDED_WITHIN_S)
+    return not thread.is_alive()
+
+
 class Site:
     """The console, loaded on a thread of its own and served on another."""
 
@@ -145,10 +153,24 @@ class Site:
         """Begins to load. Does not block."""
         self._thread.start()
 
+    def wait_loaded(self) -> None:
+        """Blocks until it listens, or `error` says why it does not.
+
+        Raises:
+            OperationTimeout: It is still being loaded after two minutes.
+        """
+        if not self.loaded.wait(LOADED_WITHIN_S):
+            from awoke.errors import OperationTimeout
+
+            raise OperationTimeout(
+                f"the console was not loaded within {LOADED_WITHIN_S:.0f} s: the machine is too busy"
+            )
+
     def close(self) -> None:
         """Ends it. Blocks for ten seconds at most: a browser of the terminal ends when its user closes it."""
-        if self._thread.ident is not None:
-            self._thread.join(ENDED_WITHIN_S)
+        if not joined(self._thread):
+            what = "the browser still runs" if self.loaded.is_set() else "it is still being loaded"
+            say(f"console: {what}, and is left alone")
         if self._server is not None:
             self._server.close()
 
@@ -199,8 +221,8 @@ def follow(live: Live, ends: contextlib.ExitStack) -> None:
         unsubscribe()
         ended.set()
         changed.set()
-        if thread.ident is not None:
-            thread.join()
+        if not joined(thread):
+            say("reports: their thread has not ended; it ends with this program")
 
     unsubscribe = live.subscribe(changed.set)
     thread = threading.Thread(target=wait, name="reports", daemon=True)
@@ -229,8 +251,8 @@ class Traffic:
     def join(self) -> None:
         """Waits for the end of the threads, or for ten seconds each."""
         for each in self._threads:
-            if each.ident is not None:
-                each.join(ENDED_WITHIN_S)
+            if not joined(each):
+                say(f"traffic: the thread {each.name!r} has not ended; it ends with this program")
 
     def _run(self, name: str) -> None:
         from examples.flights import traffic

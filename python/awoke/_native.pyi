@@ -838,12 +838,16 @@ class IncomingCall:
 class StreamCredit:
     """The credit of a stream.
 
-    It has a result when there is credit, or none will come because the caller waits no longer.
+    It has a result when there is credit, or none will come: the caller waits no longer, or the partition of the call is
+    given back.
     """
 
     @property
     def is_named(self) -> bool:
         """True if the request named a credit."""
+    @property
+    def is_withdrawn(self) -> bool:
+        """True if the partition of the call is given back: its next owner executes the call."""
     def try_take(self) -> bool:
         """Takes the credit of one result; returns False if there is none. Does not block."""
     def done(self) -> bool:

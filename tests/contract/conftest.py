@@ -1,11 +1,17 @@
-"""awoke's pytest plugin in the contract tests: its clock where it can be moved."""
+"""awoke's pytest plugin in the contract tests: on both kinds of brokers, and its clock where it can be moved."""
 
 from __future__ import annotations
 
 import pytest
 
 from awoke.testing import VirtualClock
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, PluginCluster
+
+
+@pytest.fixture
+def awoke_cluster(cluster: Cluster) -> PluginCluster:
+    """The brokers of the run instead of some of the test's own, so that `awoke_run` runs apps on both kinds."""
+    return PluginCluster(cluster)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 import awoke
 from awoke.admin.topics import Topics
 from awoke.drive import drive
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, reading, unique
 from tests.support.waiting import wait_until
 
 CreateTopic = Callable[..., str]
@@ -61,8 +61,9 @@ def test_topics_are_created_and_deleted(cluster: Cluster) -> None:
 def test_a_topic_that_another_client_makes_is_waited_for(cluster: Cluster) -> None:
     name = unique("awaited")
     with awoke.Admin(cluster.bootstrap_servers) as admin, ThreadPoolExecutor(1) as others:
+        admin.topics()  # From here on it is connected: the time-out below is the topic's alone.
         with pytest.raises(awoke.UnknownTopic, match=name):
-            admin.wait_for_topic(name, timeout_s=0.1)
+            admin.wait_for_topic(name, timeout_s=1.0)
         waiting = others.submit(admin.wait_for_topic, name, 30)
         admin.create_topic(name)
         waiting.result(30)
@@ -113,7 +114,7 @@ def test_an_unreachable_broker_is_named() -> None:
 
 def test_a_reader_starts_where_it_is_told(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic()
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, str(number)) for number in range(10)], 10)
     starts: list[tuple[Any, int]] = [("earliest", 0), (4, 4), (-3, 7)]
     for start, first in starts:
@@ -123,7 +124,7 @@ def test_a_reader_starts_where_it_is_told(cluster: Cluster, topic: CreateTopic) 
 
 def test_a_reader_reads_the_partitions_that_it_is_told(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic(partitions=3)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for partition in range(3):
             awoke.wait_all([producer.produce(name, b"value", partition=partition) for _ in range(4)], 30)
     with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers, start={0: 3, 2: "earliest"}) as reader:
@@ -136,7 +137,7 @@ def test_a_reader_reads_the_partitions_that_it_is_told(cluster: Cluster, topic: 
 def test_a_reader_starts_at_a_time(cluster: Cluster) -> None:
     name, noon = unique("timed"), datetime.now(UTC) - timedelta(hours=1)
     cluster.create_topic(name)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for number in range(10):
             timestamp_ms = int(noon.timestamp() * 1_000) + (number - 6) * 1_000
             producer.produce(name, b"value", timestamp_ms=timestamp_ms).wait(30)
@@ -165,7 +166,7 @@ def busy_topic(cluster: Cluster, topic: CreateTopic) -> Iterator[str]:
 
 
 def test_a_busy_topic_is_read_to_its_end(cluster: Cluster, busy_topic: str) -> None:
-    with awoke.Reader(busy_topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with reading(cluster, busy_topic) as reader:
         first = [message for message in reader.read_until_end(30) if message.value == b"first"]
         assert sorted((each.partition, each.offset) for each in first) == [(0, 0), (1, 0)]
         again = list[int]()
@@ -177,8 +178,8 @@ def test_a_busy_topic_is_read_to_its_end(cluster: Cluster, busy_topic: str) -> N
 def test_a_further_reading_yields_what_came_after_the_end(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic(partitions=2)
     with (
-        awoke.Producer(cluster.bootstrap_servers) as producer,
-        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
+        reading(cluster, name) as reader,
     ):
         assert list(reader.read_until_end(30)) == []
         assert list(reader.read_until_end(30)) == []
@@ -192,11 +193,11 @@ def test_a_further_reading_yields_what_came_after_the_end(cluster: Cluster, topi
 
 async def test_a_reader_is_iterated_on_an_event_loop(cluster: Cluster, topic: CreateTopic) -> None:
     name, seen = topic(), []
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         await producer.produce(name, b"0")  # Before the reader, which may find the end while it is being opened.
     with (
-        awoke.Producer(cluster.bootstrap_servers) as producer,
-        awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
+        reading(cluster, name) as reader,
     ):
         async for message in reader.aread_until_end(30):
             seen.append(message.value)
@@ -220,10 +221,10 @@ def native_threads() -> int:
 def test_messages_that_are_kept_keep_no_client(mock_cluster: Cluster) -> None:
     name = unique("topic")
     mock_cluster.create_topic(name)
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, b"value", key=b"key") for _ in range(3)], 30)
     before = native_threads()
-    with awoke.Reader(name, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
+    with reading(mock_cluster, name) as reader:
         kept = list(reader.read_until_end(30))
         while_open = native_threads()
     assert before < while_open

@@ -28,7 +28,7 @@ def topic(cluster: Cluster) -> str:
     name = unique("topic")
     cluster.create_topic(name, 2)
     first_ms = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1_000)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         handles = [
             producer.produce(name, b"%d" % number, partition=partition, timestamp_ms=first_ms + number * 1_000)
             for partition in range(2)

@@ -15,7 +15,7 @@ import awoke
 from awoke import rpc
 from awoke.fastapi import CallsMiddleware, caller, lifespan
 from awoke.testing import running
-from tests.support.clusters import MockCluster, unique
+from tests.support.clusters import MockCluster, read_all, unique
 from tests.support.web import new_app, sending, served
 
 WITHIN_S = 30.0
@@ -139,8 +139,7 @@ def test_messages_and_calls_continue_the_trace_of_their_request(mock_cluster: Mo
         client.post("/async/1", headers={"traceparent": f"00-{TRACE}-{PARENT}-01"})
         client.post("/def/2", headers={"traceparent": f"00-{TRACE}-{PARENT}-01"})
         client.post("/async/3")
-    with awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
-        headers = [dict(message.headers).get("traceparent", b"") for message in reader.read_until_end(WITHIN_S)]
+    headers = [dict(message.headers).get("traceparent", b"") for message in read_all(mock_cluster, topic)]
     assert [TRACE.encode() in (each or b"") for each in headers] == [True, True, False]
 
 

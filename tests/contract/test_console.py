@@ -164,7 +164,7 @@ def written_all_the_time(cluster: Cluster, topic: str, value: bytes) -> Iterator
     ended, begun = threading.Event(), threading.Event()
 
     def write() -> None:
-        with awoke.Producer(cluster.bootstrap_servers) as producer:
+        with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
             while not ended.is_set():
                 producer.produce(topic, value, key=b"busy").wait(30)
                 begun.set()

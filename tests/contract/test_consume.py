@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.testing import running
-from tests.support.clusters import Cluster, unique
+from awoke.testing import Runs, running
+from tests.support.clusters import Cluster, read_all, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -42,7 +42,9 @@ def assert_committed(cluster: Cluster, app: awoke.App, expected: dict[tuple[str,
     assert committed(cluster, app) == expected
 
 
-def test_a_function_gets_every_message_in_order_with_its_typed_value(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_function_gets_every_message_in_order_with_its_typed_value(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int]()
 
     @app.on(name, value=Order)
@@ -50,11 +52,11 @@ def test_a_function_gets_every_message_in_order_with_its_typed_value(cluster: Cl
         seen.add(message.value.id)
 
     send(cluster, name, [Order(number) for number in range(500)])
-    with running(app):
-        assert seen.wait_for(500) == list(range(500))
+    awoke_run(app).idle()
+    assert seen.items == list(range(500))
 
 
-def test_an_async_function_runs_on_the_runtimes_loop(cluster: Cluster, topic: CreateTopic) -> None:
+def test_an_async_function_runs_on_the_runtimes_loop(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(partitions=4), new_app(cluster), Collected[str]()
     out = topic("out")
 
@@ -65,14 +67,15 @@ def test_an_async_function_runs_on_the_runtimes_loop(cluster: Cluster, topic: Cr
         return message.value
 
     send(cluster, name, [b"value"] * 10)
-    with running(app):
-        assert set(seen.wait_for(10)) == {"awoke-loop"}
-    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        values = [message.value for message in reader.read_until_end(30)]
+    awoke_run(app).idle()
+    assert set(seen.items) == {"awoke-loop"}
+    values = [message.value or b"" for message in read_all(cluster, out)]
     assert sorted(values) == [b"awaited"] * 10 + [b"value"] * 10
 
 
-def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_consumer_lives_as_long_as_its_partition_is_assigned(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, told = topic(partitions=2), new_app(cluster), Collected[tuple[str, int, int]]()
 
     @app.consumer(name)
@@ -88,15 +91,17 @@ def test_a_consumer_lives_as_long_as_its_partition_is_assigned(cluster: Cluster,
             told.add(("shutdown", self.partition, id(self)))
 
     send(cluster, name, [b"value"] * 3, partition=1)
-    with running(app):
-        told.wait_until(lambda items: any(what.endswith("messages") for what, _, _ in items))
-        told.wait_for(3)
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
     of_one = [(what, instance) for what, partition, instance in told.items if partition == 1]
     assert (of_one[0][0], of_one[-1][0]) == ("assigned", "shutdown")
     assert len({instance for _, instance in of_one}) == 1
 
 
-def test_a_hook_that_fails_is_tried_again_before_the_first_batch(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_hook_that_fails_is_tried_again_before_the_first_batch(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, told = topic(), new_app(cluster), Collected[str]()
 
     @app.consumer(name, retry=awoke.Retry(backoff_s=(0.01, 0.01)))
@@ -112,25 +117,24 @@ def test_a_hook_that_fails_is_tried_again_before_the_first_batch(cluster: Cluste
             told.add("batch")
 
     send(cluster, name, [b"value"])
-    with running(app):
-        assert told.wait_for(4) == ["assigned", "assigned", "assigned", "batch"]
+    probe = awoke_run(app)
+    probe.idle()
+    assert told.items == ["assigned", "assigned", "assigned", "batch"]
+    assert {str(each.error) for each in probe.failures} == {"not yet"}
 
 
-def test_messages_that_are_kept_outlive_the_app(cluster: Cluster, topic: CreateTopic) -> None:
+def test_messages_that_are_kept_outlive_the_app(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, kept = topic(), new_app(cluster), Collected[awoke.Message[bytes]]()
     app.on(name)(kept.add)
     send(cluster, name, [str(number) for number in range(10)], key="k", headers={"h": b"1"})
-    with running(app):
-        kept.wait_for(10)
+    awoke_run(app).idle()
     assert [message.value for message in kept.items] == [str(number).encode() for number in range(10)]
     assert {(message.key, tuple(message.headers)) for message in kept.items} == {(b"k", (("h", b"1"),))}
     assert bytes(kept.items[3].value_buffer or b"") == b"3"
 
 
-def test_a_failing_message_is_tried_again_in_its_place(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_failing_message_is_tried_again_in_its_place(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[tuple[bytes, int]]()
-    failed: Collected[awoke.Event] = Collected()
-    app.events.subscribe("job.failed", failed.add)
 
     @app.on(name, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
     def fragile(message: awoke.Message[bytes]) -> None:
@@ -139,12 +143,15 @@ def test_a_failing_message_is_tried_again_in_its_place(cluster: Cluster, topic: 
             raise RuntimeError("not yet")
 
     send(cluster, name, [b"1", b"2", b"3"])
-    with running(app):
-        assert seen.wait_for(5) == [(b"1", 1), (b"2", 1), (b"2", 2), (b"2", 3), (b"3", 1)]
-    assert [(event.fields["offset"], event.fields["attempt"]) for event in failed.items] == [(1, 1), (1, 2)]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [(b"1", 1), (b"2", 1), (b"2", 2), (b"2", 3), (b"3", 1)]
+    assert [(each.offset, each.attempt) for each in probe.failures] == [(1, 1), (1, 2)]
 
 
-def test_a_batch_that_was_marked_is_tried_again_from_there(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_batch_that_was_marked_is_tried_again_from_there(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[list[int]]()
 
     @app.consumer(name, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
@@ -156,11 +163,15 @@ def test_a_batch_that_was_marked_is_tried_again_from_there(cluster: Cluster, top
                 raise RuntimeError("halfway")
 
     send(cluster, name, [b"value"] * 4)
-    with running(app):
-        assert seen.wait_for(2) == [[0, 1, 2, 3], [2, 3]]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [[0, 1, 2, 3], [2, 3]]
+    assert [each.offset for each in probe.failures] == [2]
 
 
-def test_a_value_that_does_not_decode_is_that_messages_error(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_value_that_does_not_decode_is_that_messages_error(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int]()
     skipped: Collected[awoke.Event] = Collected()
     app.events.subscribe("message.skipped", skipped.add)
@@ -170,10 +181,12 @@ def test_a_value_that_does_not_decode_is_that_messages_error(cluster: Cluster, t
         seen.add(message.value.id)
 
     send(cluster, name, [Order(1), b"no json", Order(3)])
-    with running(app):
-        assert seen.wait_for(2) == [1, 3]
-    (event,) = skipped.items
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [1, 3]
+    (event,), (failure,) = skipped.items, probe.failures
     error = event.fields["error"]
+    assert failure.error is error
     assert isinstance(error, awoke.DecodeError)
     assert (error.topic, error.partition, error.offset) == (name, 0, 1)
 
@@ -193,42 +206,43 @@ def test_a_fatal_error_says_why(cluster: Cluster, topic: CreateTopic) -> None:
     server.stop()
 
 
-def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(cluster: Cluster, topic: CreateTopic) -> None:
+def test_offsets_stand_after_what_was_done_and_a_restart_goes_on_there(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(partitions=3), new_app(cluster), Collected[bytes]()
-    committed: Collected[awoke.Event] = Collected()
-    app.events.subscribe("offsets.committed", committed.add)
 
     @app.on(name)
     def count(message: awoke.Message[bytes]) -> None:
         seen.add(message.value)
 
     send(cluster, name, [str(number).encode() for number in range(300)])
-    with running(app):
-        seen.wait_for(300)
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
     highest: dict[int, int] = {}
-    for event in committed.items:
-        for _, partition, offset in event.fields["offsets"]:
-            assert offset >= highest.get(partition, 0)
-            highest[partition] = offset
+    for commit in probe.commits:
+        assert commit.offset >= highest.get(commit.partition, 0)
+        highest[commit.partition] = commit.offset
     assert sum(highest.values()) == 300
     send(cluster, name, [b"more"] * 5)
-    with running(app):
-        assert len(seen.wait_for(305)) == 305
+    awoke_run(app).idle()
     assert seen.items[300:] == [b"more"] * 5
 
 
-def test_one_wake_up_is_one_job(cluster: Cluster, topic: CreateTopic) -> None:
+def test_one_wake_up_is_one_job(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[bytes]()
 
     @app.on(name)
     def count(message: awoke.Message[bytes]) -> None:
         seen.add(message.value)
 
-    with running(app) as server:
-        for number in range(20):
-            send(cluster, name, [b"value"])
-            seen.wait_for(number + 1)
-        counters = server.counters()["threads"]
+    probe = awoke_run(app)
+    server = probe.runner
+    for number in range(20):
+        send(cluster, name, [b"value"])
+        seen.wait_for(number + 1)
+    counters = server.counters()["threads"]
+    probe.stop()
     assert counters["job_wakes"] <= counters["jobs"]
     assert counters["clock_wakes"] == 0
 

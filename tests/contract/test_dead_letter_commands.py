@@ -11,7 +11,7 @@ from awoke import dead_letter
 from awoke.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, reading, unique
 from tests.support.command_line import awoke_says
 
 CreateTopic = Callable[..., str]
@@ -20,11 +20,11 @@ CreateTopic = Callable[..., str]
 def two_letters(cluster: Cluster, topic: CreateTopic) -> tuple[str, str]:
     """A topic, and a dead letter topic with two of its messages and one that is no dead letter."""
     name, dead = topic(), topic("dead")
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value in (b"1", b"2"):
             producer.produce(name, value, key=b"key", headers=[("trace", b"a")]).wait(30)
         # Opened now: one that was there before has seen an end that is none any more.
-        with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        with reading(cluster, name) as reader:
             for message in reader.read_until_end(30):
                 record = letter(message, "group", 3, ValueError("no good"))
                 producer.produce(dead, record.value, key=record.key, headers=record.headers).wait(30)
@@ -54,8 +54,7 @@ def test_dead_letters_are_sent_again_as_they_were(cluster: Cluster, topic: Creat
     assert f"sent 1 to {name}; the dead letters are still in {dead}" in awoke_says(
         "dead-letter", "replay", dead, "--only", "0:1", "--yes-to", name, *at
     )
-    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        messages = [(each.value, each.key, each.headers) for each in reader.read_until_end(30)]
+    messages = [(each.value, each.key, each.headers) for each in read_all(cluster, name)]
     assert messages[2:] == [(b"2", b"key", [("trace", b"a")])]
 
 
@@ -63,7 +62,7 @@ def put(
     cluster: Cluster, dead: str, *letters: tuple[bytes | None, bytes, list[tuple[str, bytes | str | None]]]
 ) -> None:
     """Put messages with these keys, values and headers into a dead letter topic, all into its first partition."""
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for key, value, headers in letters:
             producer.produce(dead, value, key=key, headers=headers, partition=0).wait(30)
 
@@ -162,8 +161,7 @@ def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, top
     put(cluster, dead, (b"k", b"6", headers_of(name)))
     assert f"sent 1 to {name}" in replay()
     assert f"would send 7 to {name}" in replay("--dry-run", "--group", "another")
-    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3", b"2", b"3", b"0", b"4", b"5", b"6"]
+    assert [each.value for each in read_all(cluster, name)] == [b"1", b"3", b"2", b"3", b"0", b"4", b"5", b"6"]
 
 
 def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic: CreateTopic) -> None:
@@ -181,8 +179,7 @@ def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic:
         "dead-letter", "replay", dead, "--yes", "--to", small, *at, code=1
     )
     assert f"sent 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--yes-to", name, *at)
-    with awoke.Reader(small, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        assert [each.value for each in reader.read_until_end(30)] == [b"1", b"3"]
+    assert [each.value for each in read_all(cluster, small)] == [b"1", b"3"]
 
 
 def test_what_is_wrong_with_dead_letters_is_one_line(cluster: Cluster, topic: CreateTopic) -> None:
@@ -239,8 +236,7 @@ def test_old_dead_letters_are_deleted(cluster: Cluster) -> None:
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
 
     def places() -> list[tuple[int, int]]:
-        with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as reader:
-            return [(message.partition, message.offset) for message in reader.read_until_end(30)]
+        return [(message.partition, message.offset) for message in read_all(cluster, dead)]
 
     assert "one of --before, --until and --all" in awoke_says("dead-letter", "purge", dead, *at, code=2)
     assert "no partition 7" in awoke_says("dead-letter", "purge", dead, "--until", "7:0", "--yes", *at, code=2)

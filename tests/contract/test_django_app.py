@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import awoke
-from tests.support.clusters import MockCluster, unique
+from tests.support.clusters import MockCluster, reading, unique
 from tests.support.django_processes import SETTINGS
 from tests.support.processes import Process
 
@@ -38,7 +37,7 @@ def test_messages_on_commit_follow_the_transaction_and_are_delivered_at_the_end(
     }
     with Process("-c", ON_COMMIT, topic, env=env, program=()) as process:
         assert process.wait() == 0, process.output
-    with awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
+    with reading(mock_cluster, topic) as reader:
         assert [bytes(message.value) for message in reader.read_until_end(60)] == [
             b"without a transaction",
             b"committed",

@@ -30,7 +30,7 @@ class Member:
 
 
 def send(cluster: Cluster, topic: str, value: bytes) -> None:
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(topic, value).wait(30)
 
 

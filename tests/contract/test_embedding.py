@@ -162,7 +162,7 @@ def test_run_returns_after_a_stop_from_another_thread(mock_cluster: MockCluster)
     codes: Collected[int] = Collected()
     thread = threading.Thread(target=lambda: codes.add(app.run()))
     thread.start()
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         producer.produce(topic, b"1").wait()
     seen.wait_for(1)
     app.stop()
@@ -248,7 +248,7 @@ def test_functions_run_around_all_messages_and_in_order(mock_cluster: MockCluste
         said.add("message")
 
     app.events.subscribe("partitions.revoked", lambda event: said.add("revoked"))
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         producer.produce(topic, b"1").wait()
     with running(app):
         said.wait_until(lambda items: "message" in items)
@@ -300,7 +300,7 @@ def test_a_startup_function_that_raises_ends_the_start_and_undoes_what_succeeded
         def stop(name: str = name) -> None:
             said.append(f"undo {name}")
 
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         producer.produce(topic, b"1").wait()
     with pytest.raises(ZeroDivisionError):
         app.run()

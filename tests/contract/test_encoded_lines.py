@@ -13,7 +13,7 @@ import pytest
 import awoke
 from awoke.codecs.protobuf import own_schema
 from awoke.registry import Reference, Schema
-from awoke.testing import EmbeddedRegistry, running
+from awoke.testing import EmbeddedRegistry, Runs
 from tests.contract.test_consume import new_app
 from tests.support.clusters import Cluster
 from tests.support.command_line import awoke_says
@@ -109,13 +109,14 @@ def test_keys_are_encoded_and_tombstones_stay(shell: Shell, registry: EmbeddedRe
     assert (tombstone["key"], tombstone["value"]) == ("b", None)
 
 
-def test_a_typed_route_reads_what_is_produced(shell: Shell, registry: EmbeddedRegistry, cluster: Cluster) -> None:
+def test_a_typed_route_reads_what_is_produced(
+    shell: Shell, registry: EmbeddedRegistry, cluster: Cluster, awoke_run: Runs
+) -> None:
     register(registry, f"{shell.topic}-value", AVRO)
     shell.produce(AVRO_LINE, "--encode")
     app, seen = new_app(cluster), Collected[Any]()
     app.on(shell.topic, value=awoke.avro(Order))(lambda message: seen.add(message.value))
-    with running(app):
-        seen.wait_for(1)
+    awoke_run(app).idle()
     at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     assert seen.items == [Order(7, at, b"\xff")]
 

@@ -13,10 +13,10 @@ import pytest
 import awoke
 from awoke import dead_letter
 from awoke.events import JobFailed
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_transactions import values
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, reading, unique
 from tests.support.waiting import Collected, elapse
 
 CreateTopic = Callable[..., str]
@@ -27,7 +27,7 @@ SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
 def wait_for_values(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     """Returns the values of a topic, as soon as it has `count` of them."""
     seen: list[bytes] = []
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with reading(cluster, topic) as reader:
         for message in reader:
             seen.append(message.value or b"")
             if len(seen) == count:
@@ -40,7 +40,7 @@ def wait_for_values(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     "concurrency", [None, awoke.by_key(8), awoke.unordered(8)], ids=["partition", "by_key", "unordered"]
 )
 def test_each_message_has_one_result(
-    cluster: Cluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None, awoke_run: Runs
 ) -> None:
     name, output, app = topic("in", 3), topic("out", 2), new_app(cluster)
 
@@ -52,11 +52,10 @@ def test_each_message_has_one_result(
 
     route = app.on(name, output=output, value=int, exactly_once=True, concurrency=concurrency)
     route(double_async if is_async else double)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for number in range(500):
             producer.produce(name, number, key=b"%d" % (number % 20))
-    with running(app):
-        wait_for_values(cluster, output, 500)
+    awoke_run(app).idle()
     assert sorted(int(value) for value in values(cluster, output)) == [2 * number for number in range(500)]
     assert sum(committed(cluster, app).values()) == 500
 
@@ -64,7 +63,7 @@ def test_each_message_has_one_result(
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async"])
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(4)], ids=["partition", "by_key"])
 def test_a_failure_in_the_middle_repeats_no_result(
-    cluster: Cluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, is_async: bool, concurrency: awoke.Concurrency | None, awoke_run: Runs
 ) -> None:
     name, output, dead, app = topic("in"), topic("out"), topic("dead"), new_app(cluster)
 
@@ -79,19 +78,18 @@ def test_a_failure_in_the_middle_repeats_no_result(
     route = app.on(name, output=output, exactly_once=True, retry=SOON, dead_letter=dead, concurrency=concurrency)
     route(handle_async if is_async else handle)
     send(cluster, name, [b"1", b"later", b"2", b"bad", b"3"], key=b"key")
-    with running(app) as server:
-        seen = wait_for_values(cluster, output, 4)
-        (letter,) = wait_for_values(cluster, dead, 1)
+    probe = awoke_run(app)
+    probe.idle()
+    seen, (letter,) = values(cluster, output), values(cluster, dead)
     assert (seen, letter) == ([b"1", b"later", b"2", b"3"], b"bad")
-    assert values(cluster, output) == seen
+    assert [(each.offset, each.attempt) for each in probe.failures] == [(1, 1), (3, 1), (3, 2)]
     assert_committed(cluster, app, {(name, 0): 5})
-    with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        origin = dead_letter.origin(next(iter(reader)))
+    origin = dead_letter.origin(read_all(cluster, dead)[0])
     assert origin is not None
-    assert (origin.offset, origin.group) == (3, server.group)
+    assert (origin.offset, origin.group) == (3, probe.runner.group)
 
 
-def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic) -> None:
+def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, output, app = topic("in"), topic("out"), new_app(cluster)
     skipped = Collected[awoke.Event]()
     app.events.subscribe("message.skipped", skipped.add)
@@ -104,14 +102,17 @@ def test_what_is_skipped_is_committed(cluster: Cluster, topic: CreateTopic) -> N
         return None
 
     send(cluster, name, [b"1", b"bad"])
-    with running(app):
-        (event,) = skipped.wait_for(1)
-    assert event.fields["offset"] == 1
+    probe = awoke_run(app)
+    probe.idle()
+    (event,), (failure,) = skipped.items, probe.failures
+    assert event.fields["offset"] == failure.offset == 1
     assert values(cluster, output) == []
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_a_result_that_the_broker_refuses_fails_its_message_alone(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_result_that_the_broker_refuses_fails_its_message_alone(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, output, dead = topic("in"), topic("out"), topic("dead")
     app = new_app(cluster, kafka={"message.max.bytes": 10_000_000})  # More than the broker takes.
 
@@ -128,15 +129,16 @@ def test_a_result_that_the_broker_refuses_fails_its_message_alone(cluster: Clust
         return b"x" * 5_000_000 if message.value == b"large" else message.value
 
     send(cluster, name, [b"1", b"large", b"2", b"3"])
-    with running(app):
-        assert wait_for_values(cluster, dead, 1) == [b"large"]
-        assert sorted(wait_for_values(cluster, output, 3)) == [b"1", b"2", b"3"]
+    probe = awoke_run(app)
+    probe.idle()
+    assert values(cluster, dead) == [b"large"]
+    assert sorted(values(cluster, output)) == [b"1", b"2", b"3"]
+    assert {each.offset for each in probe.failures} == {1}
     assert_committed(cluster, app, {(name, 0): 4})
 
 
-def test_a_consumer_sends_within_its_own_transactions(cluster: Cluster, topic: CreateTopic) -> None:
-    name, output, app, failed = topic("in"), topic("out"), new_app(cluster), Collected[awoke.Event]()
-    app.events.subscribe("job.failed", failed.add)
+def test_a_consumer_sends_within_its_own_transactions(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, output, app = topic("in"), topic("out"), new_app(cluster)
 
     @app.consumer(name, exactly_once=True, retry=awoke.Retry(backoff_s=(0.01, 0.02)))
     class Sum(awoke.Consumer):
@@ -151,16 +153,19 @@ def test_a_consumer_sends_within_its_own_transactions(cluster: Cluster, topic: C
                     raise RuntimeError("after produce")
 
     send(cluster, name, [b"1", b"2"])
-    with running(app):
-        failed.wait_for(1)
-        # The first was marked; the second block sent nothing when it raised.
-        seen = wait_for_values(cluster, output, 3)
+    probe = awoke_run(app)
+    probe.idle()
+    # The first was marked; the second block sent nothing when it raised.
+    seen = values(cluster, output)
     assert seen[0] == b"1"
-    assert seen == values(cluster, output)
+    assert len(seen) == 3
+    assert [each.attempt for each in probe.failures] == [1]
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Cluster, topic: CreateTopic) -> None:
+def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     """A job that fails while its transaction ends has its batch tried again: only one transaction may take effect."""
     name, output, app = topic("in"), topic("out"), new_app(cluster)
 
@@ -177,15 +182,16 @@ def test_what_a_job_sent_that_is_tried_again_meanwhile_is_seen_once(cluster: Clu
             await ending
 
     send(cluster, name, [b"1"])
-    with running(app):
-        # Either one: the first may be committed before it can be given up, at any moment until the job is tried again.
-        wait_for_values(cluster, output, 1)
+    probe = awoke_run(app)
+    # Either one: the first may be committed before it can be given up, at any moment until the job is tried again.
+    probe.idle()
+    assert len(probe.failures) == 1
     assert values(cluster, output) == [b"1"]
     assert_committed(cluster, app, {(name, 0): 1})
 
 
 def test_a_job_whose_transaction_is_committed_while_it_fails_lets_its_partition_go_on(
-    cluster: Cluster, topic: CreateTopic
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
 ) -> None:
     """The commit comes when it is decided that the batch is tried again: nothing is left of it to be tried."""
     name, output, app, over = topic("in"), topic("out"), new_app(cluster), Collected[bytes]()
@@ -208,15 +214,16 @@ def test_a_job_whose_transaction_is_committed_while_it_fails_lets_its_partition_
             over.add(batch[0].value)
 
     send(cluster, name, [b"1"])
-    with running(app):
-        wait_for_values(cluster, output, 1)
-        send(cluster, name, [b"2"])
-        over.wait_for(1)
+    probe = awoke_run(app)
+    probe.idle()
+    assert len(probe.failures) == 1
+    send(cluster, name, [b"2"])
+    probe.idle()
     assert values(cluster, output) == [b"1", b"2"]
     assert_committed(cluster, app, {(name, 0): 2})
 
 
-def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: CreateTopic) -> None:
+def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, output, app, after = topic("in"), topic("out"), new_app(cluster), Collected[int]()
 
     @app.consumer(name, exactly_once=True)
@@ -228,8 +235,7 @@ def test_an_async_consumer_awaits_its_transaction(cluster: Cluster, topic: Creat
             after.add(len(values(cluster, output)))
 
     send(cluster, name, [b"1", b"2"])
-    with running(app):
-        after.wait_until(lambda seen: sum(seen) >= 2)
+    awoke_run(app).idle()
     assert values(cluster, output) == [b"1", b"2"]
     assert_committed(cluster, app, {(name, 0): 2})
 
@@ -276,7 +282,7 @@ def test_wrong_use_is_refused(cluster: Cluster, topic: CreateTopic) -> None:
         pass
 
 
-def test_an_aborted_message_is_not_processed(cluster: Cluster, topic: CreateTopic) -> None:
+def test_an_aborted_message_is_not_processed(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, output, app = topic("in"), topic("out"), new_app(cluster)
     app.on(name, output=output, exactly_once=True)(lambda message: message.value)
     with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id")) as producer:
@@ -285,8 +291,8 @@ def test_an_aborted_message_is_not_processed(cluster: Cluster, topic: CreateTopi
             raise ZeroDivisionError
         with producer.transaction() as t:
             t.produce(name, b"committed")
-    with running(app):
-        assert wait_for_values(cluster, output, 1) == [b"committed"]
+    awoke_run(app).idle()
+    assert values(cluster, output) == [b"committed"]
 
 
 def test_two_processes_with_one_name_do_not_fight(cluster: Cluster, topic: CreateTopic) -> None:
@@ -310,7 +316,7 @@ def test_two_processes_with_one_name_do_not_fight(cluster: Cluster, topic: Creat
 
 @pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
 def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
-    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None, awoke_run: Runs
 ) -> None:
     # Given messages that have been done, and another producer's transaction that has not ended and holds their offsets
     group, name, output = unique("group"), topic("in", 2), topic("out", 1)
@@ -321,12 +327,13 @@ def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
         return app
 
     def produce(values: range) -> None:
-        with awoke.Producer(cluster.bootstrap_servers) as producer:
+        with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
             awoke.wait_all([producer.produce(name, b"%d" % each, partition=each % 2) for each in values], 30)
 
     produce(range(100))
-    with running(member()):
-        wait_for_values(cluster, output, 100)
+    first = awoke_run(member())
+    first.idle()
+    first.stop()
     other = confluent_kafka.Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": unique("other")}
     )
@@ -337,14 +344,15 @@ def test_offsets_in_an_open_transaction_are_waited_for_while_members_join(
     other.send_offsets_to_transaction(done, reader.consumer_group_metadata(), 30)
 
     # When members come while it lasts
-    with running(member()):
-        for _ in range(2):
-            with running(member()):
-                elapse(HELD_UP_S / 2, "members come and go while the other transaction holds the offsets up")
-        other.commit_transaction(30)
-        produce(range(100, 200))
+    stays = awoke_run(member(), may_join_later=True)
+    for _ in range(2):
+        comes = awoke_run(member(), may_join_later=True)
+        elapse(HELD_UP_S / 2, "members come and go while the other transaction holds the offsets up")
+        comes.stop()
+    other.commit_transaction(30)
+    produce(range(100, 200))
 
-        # Then nothing is done again, and what is new is done
-        seen = wait_for_values(cluster, output, 200)
-    assert sorted(map(int, seen)) == list(range(200))
+    # Then nothing is done again, and what is new is done
+    stays.idle()
+    assert sorted(map(int, values(cluster, output))) == list(range(200))
     reader.close()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
@@ -30,7 +30,7 @@ def test_a_batch_waits_for_more_messages(cluster: Cluster, topic: CreateTopic) -
         def consume(self, batch: awoke.Batch[bytes]) -> None:
             sizes.add(len(batch))
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for _ in range(10):
             producer.produce(name, b"value").wait(30)
         assert sizes.wait_for(2) == [5, 5]  # The batch did not wait for the minute.
@@ -45,24 +45,30 @@ def test_a_batch_waits_no_longer_than_it_may(cluster: Cluster, topic: CreateTopi
         def consume(self, batch: awoke.Batch[bytes]) -> None:
             sizes.add(len(batch))
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for _ in range(3):
             producer.produce(name, b"value").wait(30)
         assert sum(sizes.wait_until(lambda items: sum(items) == 3)) == 3
 
 
-def test_a_rate_holds_for_all_partitions_together(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_rate_holds_for_all_partitions_together(
+    cluster: Cluster, topic: CreateTopic, clock: VirtualClock | None, awoke_run: Runs
+) -> None:
     name, moments = topic(partitions=2), Collected[float]()
     app = new_app(cluster)
+    now_s = time.monotonic if clock is None else lambda: clock.now_s
 
     @app.on(name, flow=awoke.Flow(per_s=50))
     def note(message: awoke.Message[bytes]) -> None:
-        moments.add(time.monotonic())
+        moments.add(now_s())
 
     for partition in (0, 1):
         send(cluster, name, [b"value"] * 20, partition=partition)
-    with running(app):
-        seen = moments.wait_for(40)
+    probe = awoke_run(app)
+    if clock is not None:
+        clock.run_until_idle()
+    probe.idle()
+    seen = moments.items
     # 5 at once, then 50 a second: never earlier, however slow the machine.
     assert seen[-1] - seen[0] >= (40 - 5) / 50 - 0.05
 
@@ -75,7 +81,7 @@ def test_a_delayed_topic_is_processed_when_its_messages_are_old_enough(cluster: 
     def note(message: awoke.Message[bytes]) -> None:
         ages_ms.add(now_ms() - (message.timestamp_ms or 0))
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         began_ms = now_ms()
         producer.produce(name, b"old", timestamp_ms=began_ms - 10_000).wait(30)
         producer.produce(name, b"new", timestamp_ms=began_ms).wait(30)
@@ -84,7 +90,9 @@ def test_a_delayed_topic_is_processed_when_its_messages_are_old_enough(cluster: 
     assert new >= 500
 
 
-def test_messages_that_are_too_old_or_not_wanted_are_passed_over(cluster: Cluster, topic: CreateTopic) -> None:
+def test_messages_that_are_too_old_or_not_wanted_are_passed_over(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, seen, told = topic(), Collected[bytes](), Collected[awoke.Event]()
     app = new_app(cluster)
     app.events.subscribe("messages.expired", told.add)
@@ -97,7 +105,7 @@ def test_messages_that_are_too_old_or_not_wanted_are_passed_over(cluster: Cluste
                 assert message.value == value
                 seen.add(value)
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         sent = [
             producer.produce(name, b"late", timestamp_ms=now_ms() - 120_000),
             producer.produce(name, b"1"),
@@ -106,9 +114,8 @@ def test_messages_that_are_too_old_or_not_wanted_are_passed_over(cluster: Cluste
             producer.produce(name, b"late", timestamp_ms=now_ms() - 120_000),
         ]
         awoke.wait_all(sent, 30)
-    with running(app):
-        assert seen.wait_for(2) == [b"1", b"2"]
-        told.wait_until(lambda events: sum(event.fields["count"] for event in events) == 3)
+    awoke_run(app).idle()
+    assert seen.items == [b"1", b"2"]
     assert_committed(cluster, app, {(name, 0): 5})
 
 
@@ -138,7 +145,7 @@ def test_a_consumer_pauses_and_goes_on(cluster: Cluster, topic: CreateTopic) -> 
         assert seen.wait_for(3) == [b"0", b"1", b"2"]
 
 
-def test_a_consumer_seeks_back_and_forth(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_consumer_seeks_back_and_forth(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, seen = topic(), Collected[int]()
     app = new_app(cluster)
 
@@ -153,12 +160,12 @@ def test_a_consumer_seeks_back_and_forth(cluster: Cluster, topic: CreateTopic) -
                 self.seek("earliest")
 
     send(cluster, name, [b"value"] * 10)
-    with running(app):
-        assert seen.wait_for(14)[:14] == [0, 1, 7, 8, *range(10)]
+    awoke_run(app, may_repeat=True).idle()
+    assert seen.items == [0, 1, 7, 8, *range(10)]
     assert_committed(cluster, app, {(name, 0): 10})
 
 
-def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, seen, consumers = topic(), Collected[int](), []
     app = new_app(cluster)
 
@@ -173,20 +180,21 @@ def test_a_seek_that_goes_back_is_committed(cluster: Cluster, topic: CreateTopic
                 self.pause()
 
     send(cluster, name, [b"value"] * 10)
-    with running(app):
-        seen.wait_until(lambda items: 9 in items)
-        consumers[0].commit(30)
-        consumers[0].seek(2)
-        seen.wait_until(lambda items: items.count(9) == 2)
-        assert consumers[0].committed() is not None
+    probe = awoke_run(app, may_repeat=True)
+    probe.idle()
+    consumers[0].commit(30)
+    consumers[0].seek(2)
+    probe.idle()
+    assert seen.items.count(9) == 2
+    assert consumers[0].committed() is not None
     assert_committed(cluster, app, {(name, 0): 10})
 
 
-def test_a_seek_to_a_time(cluster: Cluster) -> None:
+def test_a_seek_to_a_time(cluster: Cluster, awoke_run: Runs) -> None:
     name, seen = unique("timed"), Collected[int]()
     cluster.create_topic(name)
     app, noon = new_app(cluster), datetime.now(UTC) - timedelta(hours=1)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for number in range(10):
             timestamp_ms = int(noon.timestamp() * 1_000) + (number - 6) * 1_000
             producer.produce(name, b"value", timestamp_ms=timestamp_ms).wait(30)
@@ -198,11 +206,11 @@ def test_a_seek_to_a_time(cluster: Cluster) -> None:
             if batch.first_offset == 0:
                 self.seek(noon)
 
-    with running(app):
-        assert seen.wait_for(5) == [0, 6, 7, 8, 9]
+    awoke_run(app).idle()
+    assert seen.items == [0, 6, 7, 8, 9]
 
 
-def test_a_seek_takes_what_it_understands(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_seek_takes_what_it_understands(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, refused = topic(), Collected[str]()
     app = new_app(cluster)
 
@@ -216,18 +224,18 @@ def test_a_seek_takes_what_it_understands(cluster: Cluster, topic: CreateTopic) 
                     refused.add(str(error))
 
     send(cluster, name, [b"value"])
-    with running(app):
-        assert len(refused.wait_for(3)) == 3
+    awoke_run(app).idle()
+    assert len(refused.items) == 3
 
 
 @pytest.mark.parametrize(("start", "first"), [("earliest", 0), (4, 4), (-3, 7), ("time", 5)])
 def test_a_group_without_offsets_starts_where_its_route_says(
-    cluster: Cluster, topic: CreateTopic, start: str | int, first: int
+    cluster: Cluster, topic: CreateTopic, start: str | int, first: int, awoke_run: Runs
 ) -> None:
     name, seen = topic(), Collected[int]()
     app = new_app(cluster)
     noon = datetime.now(UTC) - timedelta(hours=1)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for number in range(10):
             moment_ms = int(noon.timestamp() * 1_000) + (number - 5) * 1_000
             producer.produce(name, b"value", timestamp_ms=moment_ms).wait(30)
@@ -236,8 +244,10 @@ def test_a_group_without_offsets_starts_where_its_route_says(
     def note(message: awoke.Message[bytes]) -> None:
         seen.add(message.offset)
 
-    with running(app):
-        assert seen.wait_for(10 - first) == list(range(first, 10))
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
+    assert seen.items == list(range(first, 10))
     seen_again = Collected[int]()
     again = awoke.App(app.name, bootstrap_servers=cluster.bootstrap_servers)
 
@@ -245,7 +255,7 @@ def test_a_group_without_offsets_starts_where_its_route_says(
     def note_again(message: awoke.Message[bytes]) -> None:
         seen_again.add(message.offset)
 
-    with running(again), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(again), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(name, b"value").wait(30)
         assert seen_again.wait_for(1) == [10]  # What is committed wins.
 

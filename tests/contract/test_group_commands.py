@@ -13,7 +13,7 @@ def test_a_group_is_described_reset_and_deleted(cluster: Cluster) -> None:
     topic, group = unique("topic"), unique("group")
     cluster.create_topic(topic, 2)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, b"x", partition=0) for _ in range(5)], 30)
     with awoke.Admin(cluster.bootstrap_servers) as admin:
         admin.alter_group_offsets(group, {(topic, 0): 4, (topic, 1): 0})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import new_app, send
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected, wait_until
@@ -30,7 +30,7 @@ def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
 
 def fill(cluster: Cluster, topic: str, partitions: int, each: int) -> set[Place]:
     """Sends messages to each partition; returns their places."""
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         handles = [
             producer.produce(topic, b"%d" % number, key=b"%d" % number, partition=partition)
             for partition in range(partitions)
@@ -76,23 +76,25 @@ KINDS = pytest.mark.parametrize("kind", ["def", "lanes", "async def", "class"])
 
 @KINDS
 def test_each_group_gets_all_messages_of_a_topic_and_commits_its_own_offsets(
-    cluster: Cluster, topic: CreateTopic, kind: str
+    cluster: Cluster, topic: CreateTopic, kind: str, awoke_run: Runs
 ) -> None:
     name, app, audit = topic(partitions=3), new_app(cluster), unique("audit")
     own, other = Collected[Place](), Collected[Place]()
     route_of("def", app, name, own)
     route_of(kind, app, name, other, group=audit)
     places = fill(cluster, name, 3, 40)
-    with running(app) as server:
-        assert set(own.wait_for(120)) == set(other.wait_for(120)) == places
-        assert [(each.group, len(each.partitions())) for each in server.joining] == [(app.name, 3), (audit, 3)]
-        assert {each["group"] for each in server.status()["partitions"]} == {app.name, audit}
+    probe = awoke_run(app)
+    server = probe.runner
+    probe.idle()
+    assert set(own.items) == set(other.items) == places
+    assert [(each.group, len(each.partitions())) for each in server.joining] == [(app.name, 3), (audit, 3)]
+    assert {each["group"] for each in server.status()["partitions"]} == {app.name, audit}
     assert (len(own.items), len(other.items)) == (120, 120)
     ends = {(name, partition): 40 for partition in range(3)}
     assert committed(cluster, app.name) == committed(cluster, audit) == ends
 
 
-def test_events_and_dead_letters_name_the_group(cluster: Cluster, topic: CreateTopic) -> None:
+def test_events_and_dead_letters_name_the_group(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, dead, app, audit = topic(), topic("dead"), new_app(cluster), unique("audit")
     assigned, letters = Collected[awoke.events.PartitionsAssigned](), Collected[str]()
     app.events.subscribe(awoke.events.PartitionsAssigned, assigned.add)
@@ -108,10 +110,12 @@ def test_events_and_dead_letters_name_the_group(cluster: Cluster, topic: CreateT
         letters.add(origin.group)
 
     send(cluster, name, [b"1"])
-    with running(app):
-        assert letters.wait_for(1) == [audit]
-        found = {each.group: each.partitions for each in assigned.items if each.partitions}
-        assert found == {app.name: [(dead, 0)], audit: [(name, 0)]}
+    probe = awoke_run(app)
+    probe.idle()
+    assert [each.error for each in probe.failures] == [ERROR]
+    assert letters.items == [audit]
+    found = {each.group: each.partitions for each in assigned.items if each.partitions}
+    assert found == {app.name: [(dead, 0)], audit: [(name, 0)]}
 
 
 def test_a_partition_that_one_group_has_paused_goes_on_in_the_other(cluster: Cluster, topic: CreateTopic) -> None:
@@ -180,7 +184,7 @@ def test_a_pattern_of_a_group_reads_new_topics_for_that_group(cluster: Cluster, 
 
 
 def test_methods_belong_to_the_own_group_of_an_app_whose_routes_name_another(
-    cluster: Cluster, topic: CreateTopic
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
 ) -> None:
     name, app, audit, seen = topic(), new_app(cluster), unique("audit"), Collected[Place]()
     app.on(name, group=audit)(note_in(seen))
@@ -190,12 +194,13 @@ def test_methods_belong_to_the_own_group_of_an_app_whose_routes_name_another(
         return 2 * number
 
     fill(cluster, name, 1, 1)
-    with running(app) as server:
-        assert [each.group for each in server.joining] == [app.name, audit]
-        seen.wait_for(1)
-        with awoke.rpc.Caller(app.name, bootstrap_servers=cluster.bootstrap_servers) as caller:
-            wait_until(lambda: server.why_not_ready() is None, "both groups have partitions")
-            assert caller.call("double", 21, timeout_s=30) == 42
+    probe = awoke_run(app)
+    server = probe.runner
+    assert [each.group for each in server.joining] == [app.name, audit]
+    probe.idle()
+    with awoke.rpc.Caller(app.name, bootstrap_servers=cluster.bootstrap_servers) as caller:
+        wait_until(lambda: server.why_not_ready() is None, "both groups have partitions")
+        assert caller.call("double", 21, timeout_s=30) == 42
 
 
 @pytest.mark.parametrize("transactional_id", [None, "named"], ids=["unnamed", "named"])
@@ -261,19 +266,21 @@ def test_an_app_of_two_groups_may_be_stopped_when_the_interpreter_ends(cluster: 
 
 @KINDS
 def test_named_partitions_are_read_without_a_group_and_go_on_where_they_were(
-    cluster: Cluster, topic: CreateTopic, kind: str
+    cluster: Cluster, topic: CreateTopic, kind: str, awoke_run: Runs
 ) -> None:
     name, app, seen = topic(partitions=4), new_app(cluster), Collected[Place]()
     route_of(kind, app, name, seen, partitions=[0, 3])
     places = fill(cluster, name, 4, 20)
-    with running(app) as server:
-        assert set(seen.wait_for(40)) == {place for place in places if place[0] in (0, 3)}
-        assert [(each.group, len(each.partitions())) for each in server.joining] == [(f"{app.name}.partitions", 2)]
+    probe = awoke_run(app)
+    server = probe.runner
+    probe.idle()
+    assert set(seen.items) == {place for place in places if place[0] in (0, 3)}
+    assert [(each.group, len(each.partitions())) for each in server.joining] == [(f"{app.name}.partitions", 2)]
     assert committed(cluster, f"{app.name}.partitions") == {(name, 0): 20, (name, 3): 20}
     assert committed(cluster, app.name) == {}
+    probe.stop()
     fill(cluster, name, 4, 1)
-    with running(app):
-        seen.wait_for(42)
+    awoke_run(app).idle()
     assert set(seen.items[40:]) == {(0, 20), (3, 20)}
 
 
@@ -297,7 +304,9 @@ def test_each_process_reads_the_partitions_that_it_names_and_moves_no_other(
         assert changes.items == []
 
 
-def test_the_hooks_of_named_partitions_are_called_at_start_and_stop(cluster: Cluster, topic: CreateTopic) -> None:
+def test_the_hooks_of_named_partitions_are_called_at_start_and_stop(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, called = topic(partitions=2), new_app(cluster), Collected[str]()
 
     @app.consumer(name, partitions=[1], tick_every_s=0.05)
@@ -316,17 +325,19 @@ def test_the_hooks_of_named_partitions_are_called_at_start_and_stop(cluster: Clu
             called.add("shutdown")
 
     fill(cluster, name, 2, 1)
-    with running(app):
-        called.wait_for(3)
+    probe = awoke_run(app)
+    probe.idle()
+    called.wait_for(3)  # The tick needs no message.
+    probe.stop()
     assert sorted(called.items) == ["assigned 1", "consume 1", "shutdown", "tick"]
 
 
-def test_a_named_partition_begins_where_the_route_says(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_named_partition_begins_where_the_route_says(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[Place]()
     fill(cluster, name, 1, 10)
     app.on(name, partitions=[0], start=-3)(note_in(seen))
-    with running(app):
-        assert seen.wait_for(3) == [(0, 7), (0, 8), (0, 9)]
+    awoke_run(app).idle()
+    assert seen.items == [(0, 7), (0, 8), (0, 9)]
 
 
 def test_a_partition_that_the_topic_does_not_have_ends_the_start(cluster: Cluster, topic: CreateTopic) -> None:
@@ -337,12 +348,14 @@ def test_a_partition_that_the_topic_does_not_have_ends_the_start(cluster: Cluste
         pass
 
 
-def test_a_topic_may_be_read_by_a_group_and_by_its_partitions(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_topic_may_be_read_by_a_group_and_by_its_partitions(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app = topic(partitions=2), new_app(cluster)
     seen, alone = Collected[Place](), Collected[Place]()
     app.on(name)(note_in(seen))
     app.on(name, partitions=[1])(note_in(alone))
     fill(cluster, name, 2, 3)
-    with running(app):
-        assert len(seen.wait_for(6)) == 6
-        assert alone.wait_for(3) == [(1, 0), (1, 1), (1, 2)]
+    awoke_run(app).idle()
+    assert len(seen.items) == 6
+    assert alone.items == [(1, 0), (1, 1), (1, 2)]

@@ -11,7 +11,7 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.testing import EmbeddedCluster, running
+from awoke.testing import EmbeddedCluster, Runs, running
 from tests.contract.test_consume import committed, new_app, send
 from tests.support.clusters import Cluster
 from tests.support.waiting import Collected
@@ -149,7 +149,9 @@ def test_a_hook_that_did_not_run_has_failed(cluster: Cluster, topic: CreateTopic
     assert isinstance(event.fields["error"], awoke.HandlerDidNotRun)
 
 
-def test_an_async_hook_that_fails_is_tried_again_before_the_first_batch(cluster: Cluster, topic: CreateTopic) -> None:
+def test_an_async_hook_that_fails_is_tried_again_before_the_first_batch(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, told = topic(), new_app(cluster), Collected[str]()
 
     @app.consumer(name, retry=SOON)
@@ -163,27 +165,32 @@ def test_an_async_hook_that_fails_is_tried_again_before_the_first_batch(cluster:
             told.add("batch")
 
     send(cluster, name, [b"value"])
-    with running(app):
-        assert told.wait_for(5) == ["assigned"] * 4 + ["batch"]
+    probe = awoke_run(app)
+    probe.idle()
+    assert told.items == ["assigned"] * 4 + ["batch"]
+    assert {str(each.error) for each in probe.failures} == {"not yet"}
 
 
-def test_what_did_not_run_is_exhausted_as_any_other_failure(cluster: Cluster, topic: CreateTopic) -> None:
-    name, dead, app, gone = topic(), topic("dead"), new_app(cluster), Collected[awoke.Event]()
-    app.events.subscribe("message.dead_lettered", gone.add)
+def test_what_did_not_run_is_exhausted_as_any_other_failure(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
+    name, dead, app = topic(), topic("dead"), new_app(cluster)
     app.on(name, dead_letter=dead, retry=awoke.Retry(attempts=2, backoff_s=(0.01, 0.02)))(hidden(handle_async))
     send(cluster, name, [b"value"])
-    with running(app):
-        (event,) = gone.wait_for(1)
-    assert isinstance(event.fields["error"], awoke.HandlerDidNotRun)
+    probe = awoke_run(app)
+    probe.idle()
+    (letter,) = probe.dead_letters
+    assert isinstance(letter.error, awoke.HandlerDidNotRun)
+    assert len(probe.failures) == 2
 
 
-def test_a_delivery_handle_may_be_dropped(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_delivery_handle_may_be_dropped(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, out, app, seen = topic(), topic("out"), new_app(cluster), Collected[bytes]()
     app.on(name)(lambda message: app.producer.produce(out, message.value))
     app.on(out)(lambda message: seen.add(message.value))
     send(cluster, name, [b"value"])
-    with running(app):
-        assert seen.wait_for(1) == [b"value"]
+    awoke_run(app).idle()
+    assert seen.items == [b"value"]
 
 
 def test_a_remote_method_that_did_not_run_is_an_internal_error() -> None:

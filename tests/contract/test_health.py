@@ -18,7 +18,7 @@ RETRY = awoke.Retry(backoff_s=(0.1, 0.2))
 
 
 def send(cluster: Cluster, topic: str, count: int) -> None:
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, b"%d" % n, key=b"key-%d" % n) for n in range(count)], 30)
 
 
@@ -90,7 +90,7 @@ def test_lag_is_there_before_anything_is_done(cluster: Cluster, topic: CreateTop
         began.set()
         release.wait(60)
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, b"value", partition=0) for _ in range(10)], 30)
     with running(app) as server:
         try:

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, read_all
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -23,7 +23,7 @@ class Order(msgspec.Struct):
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
 def test_it_goes_around_the_handler_from_the_app_to_the_route(
-    cluster: Cluster, topic: CreateTopic, *, is_async: bool
+    cluster: Cluster, topic: CreateTopic, *, is_async: bool, awoke_run: Runs
 ) -> None:
     name, out, app, seen = topic("a"), topic("b"), new_app(cluster), Collected[str]()
     router = awoke.Router()
@@ -49,15 +49,17 @@ def test_it_goes_around_the_handler_from_the_app_to_the_route(
     app.include(router)
     app.incoming(noting("app"))
     send(cluster, name, [Order(1)])
-    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        found = seen.wait_for(7)
-        sent = next(iter(reader)).value
+    awoke_run(app).idle()
+    found = seen.items
+    (sent,) = (message.value for message in read_all(cluster, out))
     afters = ["route after result", "router after result route", "app after result route router"]
     assert found == ["app before", "router before", "route before", "handler 1", *afters]
     assert sent == b"result route router app"
 
 
-def test_it_may_skip_the_handler_and_sees_what_does_not_decode(cluster: Cluster, topic: CreateTopic) -> None:
+def test_it_may_skip_the_handler_and_sees_what_does_not_decode(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, letters, app = topic("a"), topic("b"), new_app(cluster)
     seen, handled = Collected[str](), Collected[int]()
 
@@ -75,17 +77,15 @@ def test_it_may_skip_the_handler_and_sees_what_does_not_decode(cluster: Cluster,
     def handle(message: awoke.Message[Order]) -> None:
         handled.add(message.value.id)
 
-    dead: Collected[awoke.Event] = Collected()
-    app.events.subscribe("message.dead_lettered", dead.add)
     send(cluster, name, [b'{"id":0}', b"no order", b'{"id":2}'])
-    with running(app):
-        assert handled.wait_for(1) == [2]
-        dead.wait_for(1)
+    probe = awoke_run(app)
+    probe.idle()
     assert (seen.items, handled.items) == (["no order at 1"], [2])
+    assert [each.offset for each in probe.failures] == [each.offset for each in probe.dead_letters] == [1]
     assert_committed(cluster, app, {(name, 0): 3})
 
 
-def test_it_goes_around_the_batches_of_a_class(cluster: Cluster, topic: CreateTopic) -> None:
+def test_it_goes_around_the_batches_of_a_class(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic("a"), new_app(cluster), Collected[int]()
     sizes: list[int] = []
 
@@ -101,15 +101,15 @@ def test_it_goes_around_the_batches_of_a_class(cluster: Cluster, topic: CreateTo
                 seen.add(message.offset)
 
     send(cluster, name, [b"1", b"2", b"3"])
-    with running(app):
-        assert seen.wait_for(3) == [0, 1, 2]
+    awoke_run(app).idle()
+    assert seen.items == [0, 1, 2]
     assert sum(sizes) == 3
 
 
-def test_a_function_that_waits_around_a_def_handler_fails_the_message(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_function_that_waits_around_a_def_handler_fails_the_message(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, letters, app = topic("a"), topic("b"), new_app(cluster)
-    dead: Collected[awoke.Event] = Collected()
-    app.events.subscribe("message.dead_lettered", dead.add)
 
     class Forever:
         def __await__(self) -> Any:
@@ -125,6 +125,8 @@ def test_a_function_that_waits_around_a_def_handler_fails_the_message(cluster: C
         raise AssertionError
 
     send(cluster, name, [b"1"])
-    with running(app):
-        (event,) = dead.wait_for(1)
-    assert isinstance(event.fields["error"], awoke.HandlerDidNotRun)
+    probe = awoke_run(app)
+    probe.idle()
+    (letter,), (failure,) = probe.dead_letters, probe.failures
+    assert isinstance(letter.error, awoke.HandlerDidNotRun)
+    assert failure.error is letter.error

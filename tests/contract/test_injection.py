@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster
 from tests.support.waiting import Collected
@@ -36,7 +36,7 @@ class Log:
 
 
 def test_parameters_get_what_their_annotations_say(
-    cluster: Cluster, topic: CreateTopic, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, topic: CreateTopic, caplog: pytest.LogCaptureFixture, awoke_run: Runs
 ) -> None:
     name, app, seen = topic("a"), new_app(cluster), Collected[Any]()
 
@@ -55,12 +55,13 @@ def test_parameters_get_what_their_annotations_say(
         logger.warning("order %s", order.id)
         seen.add((message.offset, order, key, producer is app.producer, the_app is app, tenant, size, place))
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for size in (b"3", None):
             headers = [("tenant", b"acme"), *([("size", size)] if size else [])]
             producer.produce(name, b'{"id":7}', key="k", headers=headers).wait(20)
-    with running(app), caplog.at_level("WARNING"):
-        found = seen.wait_for(2)
+    with caplog.at_level("WARNING"):
+        awoke_run(app).idle()
+    found = seen.items
     rest = ("acme", 3, awoke.Assignment(name, 0))
     assert found[0] == (0, Order(7), "k", True, True, *rest)
     assert found[1][-2] is None
@@ -70,7 +71,9 @@ def test_parameters_get_what_their_annotations_say(
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
-def test_functions_live_as_long_as_their_scope(cluster: Cluster, topic: CreateTopic, *, is_async: bool) -> None:
+def test_functions_live_as_long_as_their_scope(
+    cluster: Cluster, topic: CreateTopic, *, is_async: bool, awoke_run: Runs
+) -> None:
     name, log = topic("a", partitions=2), Log()
     app = new_app(cluster)
 
@@ -105,8 +108,9 @@ def test_functions_live_as_long_as_their_scope(cluster: Cluster, topic: CreateTo
     app.on(name)(handle_async if is_async else handle)
     for partition in (0, 1):
         send(cluster, name, [b"1", b"2"], partition=partition)
-    with running(app):
-        log.lines.wait_until(lambda lines: sum(" in " in each for each in lines) == 4)
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
     lines = log.lines.items
     for once in ("shared made", "pool opened", "pool closed", "pool 0 opened", "pool 0 closed", "pool 1 closed"):
         assert lines.count(once) == 1
@@ -126,7 +130,7 @@ def opened(log: Log, name: str) -> Iterator[None]:
 
 
 def test_an_error_ends_the_job_of_a_function_before_the_message_counts_as_done(
-    cluster: Cluster, topic: CreateTopic
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
 ) -> None:
     name, app, log = topic("a"), new_app(cluster), Log()
     calls = iter(range(10))
@@ -147,35 +151,33 @@ def test_an_error_ends_the_job_of_a_function_before_the_message_counts_as_done(
         if number == 0:
             raise ValueError("the handler failed")
 
-    failed: Collected[awoke.Event] = Collected()
-    app.events.subscribe("job.failed", failed.add)
     send(cluster, name, [b"1"])
-    with running(app):
-        log.lines.wait_until(lambda lines: "2 committed" in lines)
+    probe = awoke_run(app)
+    probe.idle()
     assert log.lines.items == ["0 rolled back: the handler failed", "2 committed"]
-    assert [str(each.fields["error"]) for each in failed.items] == ["the handler failed", "the commit failed"]
+    assert [str(each.error) for each in probe.failures] == ["the handler failed", "the commit failed"]
     assert_committed(cluster, app, {(name, 0): 1})
 
 
-def test_a_header_that_is_missing_is_the_failure_of_its_message_alone(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_header_that_is_missing_is_the_failure_of_its_message_alone(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, letters, app, seen = topic("a"), topic("b"), new_app(cluster), Collected[str]()
 
     @app.on(name, dead_letter=letters)
     def handle(message: awoke.Message[bytes], tenant: Annotated[str, awoke.Header("tenant")]) -> None:
         seen.add(tenant)
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for headers in ([("tenant", b"a")], [], [("tenant", b"\xff")], [("tenant", b"b")]):
             producer.produce(name, b"1", headers=headers).wait(20)
-    dead: Collected[awoke.Event] = Collected()
-    app.events.subscribe("message.dead_lettered", dead.add)
-    with running(app):
-        assert seen.wait_for(2) == ["a", "b"]
-        dead.wait_for(2)
-    assert [each.fields["offset"] for each in dead.items] == [1, 2]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == ["a", "b"]
+    assert [each.offset for each in probe.failures] == [each.offset for each in probe.dead_letters] == [1, 2]
 
 
-def test_a_consumer_class_gets_arguments_for_each_batch(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_consumer_class_gets_arguments_for_each_batch(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, log = topic("a"), new_app(cluster), Log()
 
     def session() -> Iterator[str]:
@@ -192,14 +194,14 @@ def test_a_consumer_class_gets_arguments_for_each_batch(cluster: Cluster, topic:
             log.add(f"{it} {len(batch)}")
 
     send(cluster, name, [b"1", b"2", b"3"])
-    with running(app):
-        log.lines.wait_until(lambda lines: sum(int(each[-1]) for each in lines if " " in each) == 3)
-        log.lines.wait_until(lambda lines: lines[-1] == "closed")
+    awoke_run(app).idle()
     assert log.lines.items[:3:2] == ["opened", "closed"]
     assert_committed(cluster, app, {(name, 0): 3})
 
 
-def test_another_function_takes_the_place_of_one_in_a_test(cluster: Cluster, topic: CreateTopic) -> None:
+def test_another_function_takes_the_place_of_one_in_a_test(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic("a"), new_app(cluster), Collected[str]()
 
     def database() -> str:
@@ -213,8 +215,9 @@ def test_another_function_takes_the_place_of_one_in_a_test(cluster: Cluster, top
         seen.add(it)
 
     send(cluster, name, [b"1"])
-    with app.override(database, fake), running(app):
-        assert seen.wait_for(1) == ["fake"]
+    with app.override(database, fake):
+        awoke_run(app).idle()
+    assert seen.items == ["fake"]
 
 
 def test_what_a_process_needs_and_can_not_have_ends_its_start(cluster: Cluster, topic: CreateTopic) -> None:

@@ -44,7 +44,7 @@ class Gauge:
 
 
 def send(cluster: Cluster, topic: str) -> None:
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         sent = [producer.produce(topic, b"%d" % n, key=b"%d" % n, partition=n % PARTITIONS) for n in range(MESSAGES)]
         awoke.wait_all(sent, 30)
 
@@ -93,7 +93,7 @@ def test_another_route_is_not_held_up(cluster: Cluster, topic: CreateTopic) -> N
         seen.add(message.value)
 
     send(cluster, slow)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(fast, b"fast").wait(30)
     with running(app):
         try:

@@ -46,7 +46,7 @@ def test_a_process_that_waits_for_its_group_says_so_once(
         began.set()
         release.wait(30)
 
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, b"value", partition=partition) for partition in range(2)])
     with running(busy):
         assert began.wait(30)

@@ -9,17 +9,19 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app
 from tests.contract.test_lanes import SOON, numbered, send_keyed
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, read_all, reading
 from tests.support.waiting import WITHIN_S, Collected, awork_for, work_for
 
 CreateTopic = Callable[..., str]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
+def test_results_leave_in_the_order_of_the_messages(
+    cluster: Cluster, topic: CreateTopic, is_async: bool, awoke_run: Runs
+) -> None:
     name, out, dead = topic(), topic("out"), topic("dead")
     app, chance, done = new_app(cluster), random.Random(5), Collected[int]()
 
@@ -44,9 +46,12 @@ def test_results_leave_in_the_order_of_the_messages(cluster: Cluster, topic: Cre
     )
     send_keyed(cluster, name, numbered(37, 500))
     expected = [b"%d" % number for number in range(500) if number % 10 != 3 and number % 50 != 7]
-    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        seen = [message.value for _, message in zip(expected, reader, strict=False)]
+    probe = awoke_run(app)
+    probe.idle()
+    seen = [message.value for message in read_all(cluster, out)]
     assert seen == expected
+    failing = {number for number in range(500) if number % 50 == 7 or number % 31 == 4}
+    assert {each.offset for each in probe.failures} == failing
     assert_committed(cluster, app, {(name, 0): 500})
 
 
@@ -61,7 +66,7 @@ def test_without_order_results_leave_as_they_come(cluster: Cluster, topic: Creat
         return message.value
 
     send_keyed(cluster, name, numbered(20, 20))
-    with running(app), awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
+    with running(app), reading(cluster, out) as reader:
         seen = []
         for message in reader:
             seen.append(message.value)
@@ -75,7 +80,7 @@ def test_without_order_results_leave_as_they_come(cluster: Cluster, topic: Creat
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(
-    cluster: Cluster, topic: CreateTopic, ordered: bool
+    cluster: Cluster, topic: CreateTopic, ordered: bool, awoke_run: Runs
 ) -> None:
     name, out, dead = topic(), topic("out"), topic("dead")
     app, runs = new_app(cluster, kafka={"message.max.bytes": 10_000}), Collected[int]()
@@ -85,18 +90,19 @@ def test_a_result_that_the_broker_refuses_is_the_failure_of_its_message(
         runs.add(message.offset)
         return b"x" * 20_000 if message.offset in (3, 5) else message.value
 
-    gone: Collected[awoke.Event] = Collected()
-    app.events.subscribe("message.dead_lettered", gone.add)
     send_keyed(cluster, name, numbered(20, 20))
-    with running(app):
-        events = gone.wait_for(2)
-        assert {event.fields["offset"] for event in events} == {3, 5}
-        assert all(isinstance(event.fields["error"], awoke.MessageTooLarge) for event in events)
+    probe = awoke_run(app)
+    probe.idle()
+    assert sorted(each.offset for each in probe.dead_letters) == [3, 5]
+    assert all(isinstance(each.error, awoke.MessageTooLarge) for each in probe.dead_letters)
+    assert {type(each.error) for each in probe.failures} == {awoke.MessageTooLarge}
     assert sorted(runs.items) == list(range(20))  # Neither those that would be refused again, nor their neighbours.
     assert_committed(cluster, app, {(name, 0): 20})
 
 
-def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, out, release = topic(), topic("out"), threading.Event()
     done: Collected[int] = Collected()
     app = new_app(cluster)
@@ -111,9 +117,10 @@ def test_a_shutdown_drops_what_waits_for_a_result_that_will_not_come(cluster: Cl
         return message.value
 
     send_keyed(cluster, name, numbered(20, 20))
-    with running(app):
-        done.wait_for(19)
+    probe = awoke_run(app)
+    probe.rest()
+    assert (len(done.items), [each.offset for each in probe.failures]) == (19, [1])
+    probe.stop()
     release.set()
     assert_committed(cluster, app, {(name, 0): 1})
-    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        assert [message.value for message in reader.read_until_end(30)] == [b"0"]
+    assert [message.value for message in read_all(cluster, out)] == [b"0"]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, reading, unique
 from tests.support.waiting import WITHIN_S, Collected, awork_for, stays_so, wait_until, work_for
 
 CreateTopic = Callable[..., str]
@@ -58,7 +58,7 @@ class Order:
         assert all(offsets == sorted(offsets) for offsets in self.by_key.values())
 
 
-def test_different_keys_run_at_once(cluster: Cluster, topic: CreateTopic) -> None:
+def test_different_keys_run_at_once(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, done = topic(), Collected[bytes]()
     app, together = new_app(cluster), threading.Barrier(4)
 
@@ -68,13 +68,13 @@ def test_different_keys_run_at_once(cluster: Cluster, topic: CreateTopic) -> Non
         done.add(message.value)
 
     send_keyed(cluster, name, numbered(4, 8))
-    with running(app):
-        assert len(done.wait_for(8)) == 8
+    awoke_run(app).idle()
+    assert len(done.items) == 8
     assert_committed(cluster, app, {(name, 0): 8})
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_key_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
+def test_a_key_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: bool, awoke_run: Runs) -> None:
     name, done, order = topic(), Collected[int](), Order()
     app, chance = new_app(cluster), random.Random(3)
 
@@ -93,8 +93,7 @@ def test_a_key_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: b
     app.on(name, concurrency=awoke.by_key(8))(handle_async if is_async else handle)
     keys = [b"%d" % chance.randrange(20) for _ in range(600)]
     send_keyed(cluster, name, [(key, b"value") for key in keys])
-    with running(app):
-        done.wait_for(600)
+    awoke_run(app).idle()
     order.check()
     assert order.most > 1
     assert sorted(done.items) == list(range(600))
@@ -165,7 +164,7 @@ def test_a_slow_message_among_short_ones_delays_its_own_key_only(
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("has_output", [False, True])
 def test_messages_that_fail_among_short_ones_are_tried_again_in_their_order(
-    cluster: Cluster, topic: CreateTopic, is_async: bool, has_output: bool
+    cluster: Cluster, topic: CreateTopic, is_async: bool, has_output: bool, awoke_run: Runs
 ) -> None:
     name, output, done, order = topic(), topic("output"), Collected[int](), Order()
     app, failed = new_app(cluster), set[int]()
@@ -185,13 +184,14 @@ def test_messages_that_fail_among_short_ones_are_tried_again_in_their_order(
     options: dict[str, Any] = {"output": output} if has_output else {}
     app.on(name, concurrency=awoke.by_key(4), retry=SOON, **options)(handle_async if is_async else handle)
     send_keyed(cluster, name, numbered(250, 1_000))
-    with running(app):
-        done.wait_for(1_000)
+    probe = awoke_run(app)
+    probe.idle()
     assert sorted(done.items) == list(range(1_000))
+    assert {each.offset for each in probe.failures} == failed
     order.check()
     assert_committed(cluster, app, {(name, 0): 1_000})
     if has_output:
-        with awoke.Reader(output, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        with reading(cluster, output) as reader:
             copies = [(message.key, int(message.value or b"")) for message in reader.read_until_end(30)]
         assert sorted(value for _, value in copies) == list(range(1_000))
         of_key: dict[bytes | None, list[int]] = {}
@@ -201,7 +201,7 @@ def test_messages_that_fail_among_short_ones_are_tried_again_in_their_order(
 
 
 def test_a_failing_key_is_tried_again_alone_and_its_dead_letter_goes_alone(
-    cluster: Cluster, topic: CreateTopic
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
 ) -> None:
     name, dead, done = topic(), topic("dead"), Collected[tuple[bytes, int]]()
     app = new_app(cluster)
@@ -213,19 +213,21 @@ def test_a_failing_key_is_tried_again_alone_and_its_dead_letter_goes_alone(
             raise ValueError("no good")
 
     send_keyed(cluster, name, numbered(4, 40))
-    with running(app):
-        done.wait_for(42)
+    probe = awoke_run(app)
+    probe.idle()
     assert sorted(attempt for value, attempt in done.items if value == b"1") == [1, 2, 3]
+    assert [each.offset for each in probe.failures] == [1, 1, 1]
     others = [value for value, _ in done.items if value != b"1"]
     assert len(others) == len(set(others)) == 39
     first_of_key = [value for value, _ in done.items if int(value) % 4 == 1]
     assert first_of_key == [b"1", b"1", b"1", *(b"%d" % number for number in range(5, 40, 4))]
     assert_committed(cluster, app, {(name, 0): 40})
-    with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        assert [letter.value for letter in reader.read_until_end(30)] == [b"1"]
+    assert [letter.value for letter in read_all(cluster, dead)] == [b"1"]
 
 
-def test_hundreds_of_coroutines_of_one_partition_are_in_flight(cluster: Cluster, topic: CreateTopic) -> None:
+def test_hundreds_of_coroutines_of_one_partition_are_in_flight(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, done = topic(), Collected[bytes]()
     app = new_app(cluster)
     waiting: list[asyncio.Future[None]] = []
@@ -242,16 +244,16 @@ def test_hundreds_of_coroutines_of_one_partition_are_in_flight(cluster: Cluster,
         done.add(message.value)
 
     send(cluster, name, [b"value"] * 1_000)
-    with running(app):
-        done.wait_for(1_000)
+    awoke_run(app).idle()
     assert_committed(cluster, app, {(name, 0): 1_000})
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_the_route_says_what_keeps_its_order(cluster: Cluster, topic: CreateTopic, is_async: bool) -> None:
-    name, done, failed = topic(), Collected[bytes](), Collected[awoke.Event]()
+def test_the_route_says_what_keeps_its_order(
+    cluster: Cluster, topic: CreateTopic, is_async: bool, awoke_run: Runs
+) -> None:
+    name, done = topic(), Collected[bytes]()
     app, order = new_app(cluster), Order()
-    app.events.subscribe("lane.failed", failed.add)
 
     def lane_of(message: awoke.Message[bytes]) -> int:
         return int(message.value) % 3
@@ -264,17 +266,17 @@ def test_the_route_says_what_keeps_its_order(cluster: Cluster, topic: CreateTopi
 
     app.on(name, concurrency=awoke.by(lane_of, 4))(handle_async if is_async else handle)
     send_keyed(cluster, name, [*numbered(50, 99), (b"odd", b"not a number")])
-    with running(app):
-        done.wait_for(100)
+    probe = awoke_run(app)
+    probe.idle()
     for lane in range(3):
         mine = [int(value) for value in done.items if value.isdigit() and int(value) % 3 == lane]
         assert mine == sorted(mine)
-    assert [event.fields["offset"] for event in failed.wait_for(1)] == [99]
+    assert [(each.event, each.offset) for each in probe.failures] == [("lane.failed", 99)]
     assert_committed(cluster, app, {(name, 0): 100})
     order.check()
 
 
-def test_batches_hold_whole_lanes(cluster: Cluster, topic: CreateTopic) -> None:
+def test_batches_hold_whole_lanes(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, done, order = topic(), Collected[int](), Order()
     app = new_app(cluster)
 
@@ -291,14 +293,13 @@ def test_batches_hold_whole_lanes(cluster: Cluster, topic: CreateTopic) -> None:
             done.add(len(messages))
 
     send_keyed(cluster, name, numbered(20, 1_000))
-    with running(app):
-        done.wait_until(lambda sizes: sum(sizes) == 1_000)
+    awoke_run(app).idle()
     order.check()
     assert len(done.items) < 500, "a share is more than a message"
     assert_committed(cluster, app, {(name, 0): 1_000})
 
 
-def test_what_is_marked_is_not_done_again(cluster: Cluster, topic: CreateTopic) -> None:
+def test_what_is_marked_is_not_done_again(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, done = topic(), Collected[list[int]]()
     app = new_app(cluster)
 
@@ -311,9 +312,10 @@ def test_what_is_marked_is_not_done_again(cluster: Cluster, topic: CreateTopic) 
                 raise ValueError("after the first")
 
     send_keyed(cluster, name, [(b"key", b"value")] * 10)
-    with running(app):
-        done.wait_until(lambda batches: any(9 in offsets for offsets in batches[1:]))
+    probe = awoke_run(app)
+    probe.idle()
     assert done.items[1] == done.items[0][1:]
+    assert [each.offset for each in probe.failures] == [1]
     assert_committed(cluster, app, {(name, 0): 10})
 
 
@@ -341,36 +343,35 @@ def test_a_partition_takes_in_no_more_while_its_oldest_is_too_far_behind(cluster
 
 @pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
 def test_what_the_first_process_has_done_is_not_done_again_by_the_third(
-    cluster: Cluster, topic: CreateTopic, is_exactly_once: bool
+    cluster: Cluster, topic: CreateTopic, is_exactly_once: bool, awoke_run: Runs
 ) -> None:
     name, out, group, done = topic(), topic("out"), unique("group"), [Collected[int]() for _ in range(3)]
     send_keyed(cluster, name, numbered(20, 20))
 
-    def start(process: int, failing: set[int], expected: int, concurrency: awoke.Concurrency) -> None:
-        app, failed = new_app(cluster, group=group), Collected[int]()
+    def start(process: int, failing: set[int], concurrency: awoke.Concurrency) -> None:
+        app = new_app(cluster, group=group)
         options: dict[str, Any] = {"output": out, "exactly_once": True} if is_exactly_once else {}
 
         @app.on(name, concurrency=concurrency, retry=awoke.Retry(attempts=2, backoff_s=(100, 100)), **options)
         def handle(message: awoke.Message[bytes]) -> bytes | None:
             if message.offset in failing:
-                failed.add(message.offset)
                 raise ValueError("not in this process")
             done[process].add(message.offset)
             return b"done" if is_exactly_once else None
 
-        with running(app):
-            done[process].wait_for(expected)
-            failed.wait_for(len(failing))
+        probe = awoke_run(app)
+        probe.rest()
+        assert {each.offset for each in probe.failures} == failing
+        probe.stop()
 
-    start(0, {0, 5}, 18, awoke.by_key(4))
-    start(1, {5}, 1, awoke.by_key(2, in_flight=2, commit_gap=2))
-    start(2, set(), 1, awoke.by_key(4))
+    start(0, {0, 5}, awoke.by_key(4))
+    start(1, {5}, awoke.by_key(2, in_flight=2, commit_gap=2))
+    start(2, set(), awoke.by_key(4))
     assert [sorted(each.items) for each in done] == [[*range(1, 5), *range(6, 20)], [0], [5]]
-    with awoke.Admin(cluster.bootstrap_servers) as admin:
-        wait_until(lambda: admin.group_offsets(group)[(name, 0)] >= 20, "all is committed")
+    assert cluster.admin.group_offsets(group)[(name, 0)] >= 20
 
 
-def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, done, went_back = topic(), Collected[int](), threading.Event()
     app = new_app(cluster)
 
@@ -384,10 +385,10 @@ def test_a_seek_goes_for_all_lanes(cluster: Cluster, topic: CreateTopic) -> None
                 done.add(offset)
 
     send_keyed(cluster, name, numbered(10, 50))
-    with running(app):
-        done.wait_for(50)
-        send_keyed(cluster, name, [(b"last", b"last")])
-        done.wait_for(51 + 31)
+    probe = awoke_run(app, may_repeat=True)
+    probe.idle()
+    send_keyed(cluster, name, [(b"last", b"last")])
+    probe.idle()
     assert sorted(done.items[51:]) == list(range(20, 51))
     assert_committed(cluster, app, {(name, 0): 51})
 

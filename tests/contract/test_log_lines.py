@@ -15,7 +15,7 @@ from opentelemetry import trace
 import awoke
 from awoke import rpc
 from awoke.logs import JsonFormatter
-from awoke.testing import EmbeddedCluster, running
+from awoke.testing import EmbeddedCluster, Runs, running
 from tests.support.clusters import MockCluster, unique
 from tests.support.waiting import Collected
 
@@ -50,10 +50,16 @@ def lines() -> Iterator[Lines]:
 
 
 @pytest.fixture
+def cluster(mock_cluster: MockCluster) -> MockCluster:
+    """Embedded brokers only: what is tested here is what awoke logs."""
+    return mock_cluster
+
+
+@pytest.fixture
 def topic(mock_cluster: MockCluster) -> str:
     name = unique("lines")
     mock_cluster.create_topic(name)
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, value) for value in (b"a", b"b", b"c")])
     return name
 
@@ -65,7 +71,9 @@ def app_of(cluster: MockCluster) -> awoke.App:
 RETRY = awoke.Retry(backoff_s=(0.01, 0.01))
 
 
-def test_a_line_of_a_function_names_its_message(mock_cluster: MockCluster, topic: str, lines: Lines) -> None:
+def test_a_line_of_a_function_names_its_message(
+    mock_cluster: MockCluster, topic: str, lines: Lines, awoke_run: Runs
+) -> None:
     app = app_of(mock_cluster)
 
     @app.on(topic, retry=RETRY)
@@ -74,24 +82,30 @@ def test_a_line_of_a_function_names_its_message(mock_cluster: MockCluster, topic
         if message.value == b"b" and message.attempt == 1:
             raise ValueError("once")
 
-    with running(app):
-        assert lines.places(4) == [("a", 0, 1), ("b", 1, 1), ("b", 1, 2), ("c", 2, 1)]
+    probe = awoke_run(app)
+    probe.idle()
+    assert lines.places(4) == [("a", 0, 1), ("b", 1, 1), ("b", 1, 2), ("c", 2, 1)]
+    assert [each.offset for each in probe.failures] == [1]
     found = {(each["app"], each["topic"], each["partition"], each["own"]) for each in lines.lines.items}
     assert found == {(app.name, topic, 0, 1)}
 
 
-def test_a_line_of_a_function_in_lanes_names_its_message(mock_cluster: MockCluster, topic: str, lines: Lines) -> None:
+def test_a_line_of_a_function_in_lanes_names_its_message(
+    mock_cluster: MockCluster, topic: str, lines: Lines, awoke_run: Runs
+) -> None:
     app = app_of(mock_cluster)
 
     @app.on(topic, concurrency=awoke.unordered(4))
     def see(message: awoke.Message[bytes]) -> None:
         logger.info(message.value.decode())
 
-    with running(app):
-        assert sorted(lines.places(3)) == [("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]
+    awoke_run(app).idle()
+    assert sorted(lines.places(3)) == [("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]
 
 
-def test_a_line_of_an_async_function_names_its_message(mock_cluster: MockCluster, topic: str, lines: Lines) -> None:
+def test_a_line_of_an_async_function_names_its_message(
+    mock_cluster: MockCluster, topic: str, lines: Lines, awoke_run: Runs
+) -> None:
     app = app_of(mock_cluster)
 
     async def deeper(message: awoke.Message[bytes]) -> None:
@@ -103,13 +117,15 @@ def test_a_line_of_an_async_function_names_its_message(mock_cluster: MockCluster
         await deeper(message)
         await asyncio.to_thread(logger.info, "thread")
 
-    with running(app):
-        found = lines.places(6)
+    awoke_run(app).idle()
+    found = lines.places(6)
     assert [each for each in found if each[0] != "thread"] == [("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]
     assert {each["topic"] for each in lines.lines.items} == {topic}
 
 
-def test_a_line_of_a_batch_names_its_first_message(mock_cluster: MockCluster, topic: str, lines: Lines) -> None:
+def test_a_line_of_a_batch_names_its_first_message(
+    mock_cluster: MockCluster, topic: str, lines: Lines, awoke_run: Runs
+) -> None:
     app = app_of(mock_cluster)
 
     @app.consumer(topic)
@@ -121,8 +137,8 @@ def test_a_line_of_a_batch_names_its_first_message(mock_cluster: MockCluster, to
             for _ in batch:
                 logger.info("batch")
 
-    with running(app):
-        found = lines.places(4)
+    awoke_run(app).idle()
+    found = lines.places(4)
     assert found[:2] == [("assigned", None, None), ("batch", 0, 1)]
     assert lines.lines.items[0]["topic"] == topic
 
@@ -151,7 +167,9 @@ def test_a_line_outside_of_handlers_names_no_message(lines: Lines) -> None:
     assert "topic" not in lines.lines.items[0]
 
 
-def test_a_task_that_outlives_its_job_keeps_no_message(mock_cluster: MockCluster, topic: str, lines: Lines) -> None:
+def test_a_task_that_outlives_its_job_keeps_no_message(
+    mock_cluster: MockCluster, topic: str, lines: Lines, awoke_run: Runs
+) -> None:
     app = app_of(mock_cluster)
     may_end: list[asyncio.Event] = []
     loops: list[asyncio.AbstractEventLoop] = []
@@ -168,12 +186,9 @@ def test_a_task_that_outlives_its_job_keeps_no_message(mock_cluster: MockCluster
             loops.append(asyncio.get_running_loop())
             tasks.append(asyncio.create_task(later()))
 
-    done: Collected[awoke.Event] = Collected()
-    app.events.subscribe("offsets.committed", done.add)
-    with running(app):
-        done.wait_for(1)
-        loops[0].call_soon_threadsafe(may_end[0].set)
-        assert lines.places(1) == [("later", None, None)]
+    awoke_run(app).idle()
+    loops[0].call_soon_threadsafe(may_end[0].set)
+    assert lines.places(1) == [("later", None, None)]
 
 
 def test_work_that_is_late_names_its_place(

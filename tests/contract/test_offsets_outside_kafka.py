@@ -57,7 +57,7 @@ def new_app(cluster: MockCluster, topic: str, example: Any, max_messages: int = 
 
 def send(cluster: MockCluster, topic: str, example: Any, first: int, count: int) -> None:
     payments = [example.Payment(number, "account", number) for number in range(first, first + count)]
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, each, partition=each.number % 2) for each in payments], 30)
 
 

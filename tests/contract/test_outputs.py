@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import awoke
-from awoke.testing import running
-from awoke.testing.outputs import QUICK_END
+from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app
-from tests.support.clusters import Cluster, unique
-from tests.support.waiting import Collected, wait_until
+from tests.support.clusters import Cluster, read_all, unique
 
 WITHIN_S = 30.0
 
@@ -76,24 +74,19 @@ def written_as(request: pytest.FixtureRequest) -> Callable[[Handler], Callable[.
 
 
 def results(cluster: Cluster, topic: str, count: int) -> list[awoke.Message[bytes | None]]:
-    """The first messages of a topic, when this many are there."""
-    found = []
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, start=0, kafka=QUICK_END) as reader:
-        for message in reader:
-            found.append(message)
-            if len(found) == count:
-                break
+    """The messages of a topic, which are this many."""
+    found = read_all(cluster, topic)
+    assert len(found) == count
     return found
 
 
 def values(cluster: Cluster, topic: str) -> list[bytes]:
     """The values that a topic has now."""
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, start=0, kafka=QUICK_END) as reader:
-        return [message.value or b"" for message in reader.read_until_end(WITHIN_S)]
+    return [message.value or b"" for message in read_all(cluster, topic)]
 
 
 def feed(cluster: Cluster, topic: str, values: Sequence[bytes], headers: Headers = ()) -> None:
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value in values:
             producer.produce(topic, value, key=b"key", headers=list(headers)).wait(WITHIN_S)
 
@@ -106,7 +99,7 @@ def topics(cluster: Cluster, partitions: int = 3) -> tuple[str, str]:
 
 
 def test_a_record_is_sent_as_it_is(
-    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]]
+    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]], awoke_run: Runs
 ) -> None:
     (name, out), app = topics(cluster), new_app(cluster)
 
@@ -122,8 +115,8 @@ def test_a_record_is_sent_as_it_is(
 
     app.on(name, output=out, **kind.options)(written_as(handle))
     feed(cluster, name, [b"full", b"tombstone", b"nothing", b"plain"], [("of", b"input")])
-    with running(app):
-        found = {message.raw_value: message for message in results(cluster, out, 3)}
+    awoke_run(app).idle()
+    found = {message.raw_value: message for message in results(cluster, out, 3)}
     full, tombstone, plain = found[b'{"id":1}'], found[None], found[b"plain"]
     assert (full.key, full.headers, full.partition, full.timestamp_ms) == (b"other", [("tenant", b"7")], 2, AT_MS)
     assert (tombstone.key, tombstone.partition, tombstone.headers) == (b"key", 1, [])
@@ -132,7 +125,7 @@ def test_a_record_is_sent_as_it_is(
 
 
 def test_a_list_of_records_is_sent_record_by_record(
-    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]]
+    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]], awoke_run: Runs
 ) -> None:
     (name, out), app = topics(cluster, partitions=1), new_app(cluster)
 
@@ -144,13 +137,13 @@ def test_a_list_of_records_is_sent_record_by_record(
 
     app.on(name, output=out, **kind.options)(written_as(handle))
     feed(cluster, name, [b"0", b"1", b"2", b"3"])
-    with running(app):
-        found = [message.raw_value for message in results(cluster, out, 5)]
+    awoke_run(app).idle()
+    found = [message.raw_value for message in results(cluster, out, 5)]
     assert found == [b"1.0", b"[[1,2],[3]]", b"3.0", b"3.1", b"3.2"]
     assert_committed(cluster, app, {(name, 0): 4})
 
 
-def test_an_annotated_handler_may_return_an_empty_list(cluster: Cluster, kind: Kind) -> None:
+def test_an_annotated_handler_may_return_an_empty_list(cluster: Cluster, kind: Kind, awoke_run: Runs) -> None:
     (name, out), app = topics(cluster, partitions=1), new_app(cluster)
 
     @app.on(name, output=out, **kind.options)
@@ -158,8 +151,8 @@ def test_an_annotated_handler_may_return_an_empty_list(cluster: Cluster, kind: K
         return [awoke.Record(message.value)] if message.value != b"none" else []
 
     feed(cluster, name, [b"none", b"one", b"none", b"two"])
-    with running(app):
-        assert [message.raw_value for message in results(cluster, out, 2)] == [b"one", b"two"]
+    awoke_run(app).idle()
+    assert [message.raw_value for message in results(cluster, out, 2)] == [b"one", b"two"]
     assert_committed(cluster, app, {(name, 0): 4})
 
 
@@ -174,7 +167,7 @@ def test_an_annotated_handler_may_return_an_empty_list(cluster: Cluster, kind: K
     ids=["none", "all", "some", "own"],
 )
 def test_headers_are_carried_on_by_choice(
-    cluster: Cluster, kind: Kind, forwards: bool | Collection[str], expected: Headers
+    cluster: Cluster, kind: Kind, forwards: bool | Collection[str], expected: Headers, awoke_run: Runs
 ) -> None:
     (name, out), app = topics(cluster, partitions=1), new_app(cluster)
 
@@ -184,17 +177,18 @@ def test_headers_are_carried_on_by_choice(
 
     feed(cluster, name, [b"1"], [("tenant", b"7"), ("own", b"0"), ("tenant", b"8"), ("empty", None)])
     feed(cluster, name, [b"2"], [("tenant", b"7")])
-    with running(app):
-        record, plain = results(cluster, out, 2)
+    awoke_run(app).idle()
+    record, plain = results(cluster, out, 2)
     assert record.headers == expected
     assert plain.headers == ([("tenant", b"7")] if forwards is True or forwards == ["tenant", "own"] else [])
 
 
-def test_a_record_for_a_partition_that_is_not_there_is_dead_lettered(cluster: Cluster, kind: Kind) -> None:
-    (name, out), app, dead_lettered = topics(cluster), new_app(cluster), Collected[awoke.Event]()
+def test_a_record_for_a_partition_that_is_not_there_is_dead_lettered(
+    cluster: Cluster, kind: Kind, awoke_run: Runs
+) -> None:
+    (name, out), app = topics(cluster), new_app(cluster)
     dead = unique("dead")
     cluster.create_topic(dead)
-    app.events.subscribe("message.dead_lettered", dead_lettered.add)
 
     @app.on(name, output=out, dead_letter=dead, retry=awoke.Retry(backoff_s=(0.01, 0.01)), **kind.options)
     def handle(message: awoke.Message[bytes]) -> list[awoke.Record]:
@@ -202,9 +196,10 @@ def test_a_record_for_a_partition_that_is_not_there_is_dead_lettered(cluster: Cl
         return [awoke.Record(message.value, partition=0), awoke.Record(b"2", partition=partition)]
 
     feed(cluster, name, [b"a", b"wrong", b"b"])
-    with running(app):
-        dead_lettered.wait_for(1)
-        results(cluster, out, 4)
+    probe = awoke_run(app)
+    probe.idle()
+    assert [each.offset for each in probe.dead_letters] == [1]
+    assert 1 in {each.offset for each in probe.failures}
     assert values(cluster, dead) == [b"wrong"]
     assert (set(values(cluster, out)) - {b"wrong"}) == {b"a", b"b", b"2"}
     if kind.is_exactly_once:
@@ -212,11 +207,10 @@ def test_a_record_for_a_partition_that_is_not_there_is_dead_lettered(cluster: Cl
     assert_committed(cluster, app, {(name, 0): 3})
 
 
-def test_one_record_that_can_not_be_sent_fails_its_message(cluster: Cluster, kind: Kind) -> None:
-    (name, out), app, dead_lettered = topics(cluster, partitions=1), new_app(cluster), Collected[awoke.Event]()
+def test_one_record_that_can_not_be_sent_fails_its_message(cluster: Cluster, kind: Kind, awoke_run: Runs) -> None:
+    (name, out), app = topics(cluster, partitions=1), new_app(cluster)
     dead = unique("dead")
     cluster.create_topic(dead)
-    app.events.subscribe("message.dead_lettered", dead_lettered.add)
 
     @app.on(name, output=out, dead_letter=dead, retry=awoke.Retry(attempts=1), **kind.options)
     def handle(message: awoke.Message[bytes]) -> Any:
@@ -231,9 +225,10 @@ def test_one_record_that_can_not_be_sent_fails_its_message(cluster: Cluster, kin
         return [first, awoke.Record(b"2")]
 
     feed(cluster, name, [b"a", b"encode", b"kind", b"time", b"b"])
-    with running(app):
-        dead_lettered.wait_for(3)
-        results(cluster, out, 4)
+    probe = awoke_run(app)
+    probe.idle()
+    assert sorted(each.offset for each in probe.dead_letters) == [1, 2, 3]
+    assert {1, 2, 3} <= {each.offset for each in probe.failures}
     assert sorted(values(cluster, dead)) == [b"encode", b"kind", b"time"]
     assert set(values(cluster, out)) - {b"encode", b"time"} == {b"a", b"b", b"2"}
     if kind.is_exactly_once:
@@ -242,12 +237,11 @@ def test_one_record_that_can_not_be_sent_fails_its_message(cluster: Cluster, kin
 
 
 def test_results_of_several_types_keep_their_order_and_their_keys(
-    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]]
+    cluster: Cluster, kind: Kind, written_as: Callable[[Handler], Callable[..., Any]], awoke_run: Runs
 ) -> None:
-    (name, out), app, dead_lettered = topics(cluster, partitions=1), new_app(cluster), Collected[awoke.Event]()
+    (name, out), app = topics(cluster, partitions=1), new_app(cluster)
     dead = unique("dead")
     cluster.create_topic(dead)
-    app.events.subscribe("message.dead_lettered", dead_lettered.add)
     answers: list[Any] = [
         b"0",
         {"n": 1},
@@ -265,11 +259,11 @@ def test_results_of_several_types_keep_their_order_and_their_keys(
 
     app.on(name, output=out, dead_letter=dead, retry=awoke.Retry(attempts=1), **kind.options)(written_as(handle))
     feed(cluster, name, [b"%d" % number for number in range(len(answers))])
-    with running(app):
-        dead_lettered.wait_for(1)
-        wait_until(lambda: b"8" in values(cluster, out), "the last result has arrived", WITHIN_S)
-    with awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        found = [(each.key, each.raw_value) for each in reader.read_until_end(WITHIN_S)]
+    probe = awoke_run(app)
+    probe.idle()
+    assert [each.offset for each in probe.dead_letters] == [4]
+    assert 4 in {each.offset for each in probe.failures}
+    found = [(each.key, each.raw_value) for each in read_all(cluster, out)]
     # Those behind a result that can't be sent may come again.
     expected = [b"0", b'{"n":1}', b"2", b'{"n":3}', b"[5]", b"6", b'{"n":7}', b"8"]
     assert list(dict.fromkeys(found)) == [(b"key", each) for each in expected]

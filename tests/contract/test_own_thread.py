@@ -321,7 +321,7 @@ def test_a_seek_when_assigned_is_tried_again_keeps_the_batch_from_the_consumer(
     concurrency = awoke.by_key(8) if kind.endswith("lanes") else None
     route = app.consumer(name, own_thread=kind == "own thread", retry=SOON, concurrency=concurrency)
     route(Async if kind.startswith("async def") else Plain)
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, b"value", key=b"%d" % (number % 20)) for number in range(300)], 30)
     with running(app):
         offsets = seen.wait_for(200)

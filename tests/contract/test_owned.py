@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster
 from tests.support.waiting import Collected
@@ -46,7 +46,7 @@ def test_a_background_thread_ends_before_its_partition_is_given_back(cluster: Cl
     assert f"{name}[0]" not in server.ledger.counts()
 
 
-def test_an_async_consumer_owns_its_tasks(cluster: Cluster, topic: CreateTopic) -> None:
+def test_an_async_consumer_owns_its_tasks(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, told = topic(), Collected[str]()
     app = new_app(cluster)
 
@@ -66,8 +66,9 @@ def test_an_async_consumer_owns_its_tasks(cluster: Cluster, topic: CreateTopic) 
         async def consume(self, batch: awoke.Batch[bytes]) -> None:
             pass
 
-    with running(app):
-        told.wait_for(1)
+    probe = awoke_run(app)
+    told.wait_for(1)
+    probe.stop()
     assert told.items == ["began", "cancelled"]
 
 
@@ -191,7 +192,9 @@ def test_a_tick_comes_while_nothing_else_does(cluster: Cluster, topic: CreateTop
         ticks.wait_until(lambda items: "batch" in items and items[-1] == "tick")
 
 
-def test_only_what_is_marked_is_committed_with_manual_offsets(cluster: Cluster, topic: CreateTopic) -> None:
+def test_only_what_is_marked_is_committed_with_manual_offsets(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, seen = topic(), Collected[int]()
     app = new_app(cluster)
 
@@ -205,8 +208,10 @@ def test_only_what_is_marked_is_committed_with_manual_offsets(cluster: Cluster, 
                 seen.add(message.offset)
 
     send(cluster, name, [b"value"] * 10)
-    with running(app):
-        seen.wait_for(10)
+    probe = awoke_run(app)
+    probe.rest()
+    assert seen.items == list(range(10))
+    probe.stop()
     assert_committed(cluster, app, {(name, 0): 4})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
@@ -60,7 +60,7 @@ def test_a_pattern_may_match_its_first_topic_while_the_app_runs(cluster: Cluster
         assert seen.wait_for(2) == [b"1", b"2"]
 
 
-def test_a_consumer_class_and_a_router_take_patterns_too(cluster: Cluster) -> None:
+def test_a_consumer_class_and_a_router_take_patterns_too(cluster: Cluster, awoke_run: Runs) -> None:
     prefix, app, router, seen = f"{unique('eu')}.", new_app(cluster), awoke.Router(), Collected[str]()
 
     @router.consumer(awoke.pattern(r"orders-\d"))
@@ -73,8 +73,8 @@ def test_a_consumer_class_and_a_router_take_patterns_too(cluster: Cluster) -> No
     for name in ("orders-1", "orders-2", "orders-x"):
         cluster.create_topic(prefix + name)
         send(cluster, prefix + name, [b"1"])
-    with running(app):
-        assert sorted(seen.wait_for(2)) == [f"{prefix}orders-1", f"{prefix}orders-2"]
+    awoke_run(app).idle()
+    assert sorted(seen.items) == [f"{prefix}orders-1", f"{prefix}orders-2"]
 
 
 def test_a_pattern_that_matches_nothing_ends_the_start(cluster: Cluster) -> None:

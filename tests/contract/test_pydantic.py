@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter, rpc
-from awoke.testing import EmbeddedCluster, running
+from awoke.testing import EmbeddedCluster, Runs, running
 from tests.contract.test_consume import new_app, send
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster
@@ -38,7 +38,7 @@ def invoice(order: Order) -> Invoice:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "lanes", "exactly once"])
-def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, kind: str) -> None:
+def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, kind: str, awoke_run: Runs) -> None:
     name, out, app, seen, sent = topic(), topic("out"), new_app(cluster), Collected[Order](), Collected[bytes]()
     options: dict[str, Any] = {"lanes": {"concurrency": awoke.by_key(4)}, "exactly once": {"exactly_once": True}}
 
@@ -52,15 +52,15 @@ def test_a_route_reads_and_sends_models(cluster: Cluster, topic: CreateTopic, ki
     app.on(name, output=out, **options.get(kind, {}))(bill_async if kind == "async" else bill)
     app.on(out)(lambda message: sent.add(message.value))
     send(cluster, name, [Order(id=1, quantity=2), b'{"id": "2"}'], key=b"key")
-    with running(app):
-        assert seen.wait_for(2) == [Order(id=1, quantity=2), Order(id=2)]
-        assert sent.wait_for(2) == [
-            b'{"order":{"id":1,"quantity":2},"totalPrice":19.0}',
-            b'{"order":{"id":2,"quantity":1},"totalPrice":9.5}',
-        ]
+    awoke_run(app).idle()
+    assert seen.items == [Order(id=1, quantity=2), Order(id=2)]
+    assert sent.items == [
+        b'{"order":{"id":1,"quantity":2},"totalPrice":19.0}',
+        b'{"order":{"id":2,"quantity":1},"totalPrice":9.5}',
+    ]
 
 
-def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[Order | None]()
 
     @app.consumer(name, value=Order | None)
@@ -70,23 +70,24 @@ def test_a_class_reads_models_and_tombstones(cluster: Cluster, topic: CreateTopi
                 seen.add(order)
 
     send(cluster, name, [Order(id=1), None])
-    with running(app):
-        assert seen.wait_for(2) == [Order(id=1), None]
+    awoke_run(app).idle()
+    assert seen.items == [Order(id=1), None]
 
 
-def test_a_value_that_is_no_model_is_a_dead_letter_at_once(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_value_that_is_no_model_is_a_dead_letter_at_once(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, dead, app, seen = topic(), topic("dead"), new_app(cluster), Collected[int]()
-    gone = Collected[awoke.Event]()
-    app.events.subscribe("message.dead_lettered", gone.add)
 
     @app.on(name, value=Order, dead_letter=dead)
     def handle(message: awoke.Message[Order]) -> None:
         seen.add(message.value.id)
 
     send(cluster, name, [Order(id=1), b'{"id": 2, "quantity": -77}', None, Order(id=4)])
-    with running(app):
-        gone.wait_for(2)
-        assert seen.wait_for(2) == [1, 4]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [1, 4]
+    assert [each.offset for each in probe.failures] == [each.offset for each in probe.dead_letters] == [1, 2]
     origins = [dead_letter.origin(letter) for letter in letters(cluster, dead)]
     texts = [origin.error_text for origin in origins if origin is not None and origin.attempts == 1]
     assert len(texts) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
@@ -13,7 +13,9 @@ from tests.support.waiting import Collected
 CreateTopic = Callable[..., str]
 
 
-def test_a_handler_gets_the_messages_of_all_of_its_topics(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_handler_gets_the_messages_of_all_of_its_topics(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     names, app, seen = [topic("a"), topic("b")], new_app(cluster), Collected[tuple[str, bytes]]()
 
     @app.on(names)
@@ -22,13 +24,15 @@ def test_a_handler_gets_the_messages_of_all_of_its_topics(cluster: Cluster, topi
 
     for name in names:
         send(cluster, name, [b"1", b"2"])
-    with running(app):
-        found = seen.wait_for(4)
+    awoke_run(app).idle()
+    found = seen.items
     assert sorted(found) == sorted((name, value) for name in names for value in (b"1", b"2"))
     assert_committed(cluster, app, {(name, 0): 2 for name in names})
 
 
-def test_the_routes_of_a_router_read_and_send_under_its_prefix(cluster: Cluster, topic: CreateTopic) -> None:
+def test_the_routes_of_a_router_read_and_send_under_its_prefix(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     prefix, router, app, seen = f"{unique('eu')}.", awoke.Router(), new_app(cluster), Collected[bytes]()
     for name in ("orders", "booked"):
         cluster.create_topic(prefix + name)
@@ -43,5 +47,5 @@ def test_the_routes_of_a_router_read_and_send_under_its_prefix(cluster: Cluster,
 
     app.include(router, prefix=prefix)
     send(cluster, f"{prefix}orders", [b"1"])
-    with running(app):
-        assert seen.wait_for(1) == [b"1 booked"]
+    awoke_run(app).idle()
+    assert seen.items == [b"1 booked"]

@@ -11,7 +11,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
-from awoke.testing import EmbeddedRegistry, VirtualClock, running
+from awoke.testing import EmbeddedRegistry, Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster, unique
@@ -140,7 +140,7 @@ def test_messages_wait_while_the_registry_is_away_and_none_is_lost_or_counted(
 
 
 def test_a_registry_that_goes_away_later_stops_only_what_needs_a_new_schema(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, awoke_run: Runs
 ) -> None:
     orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
     newer = {
@@ -152,33 +152,36 @@ def test_a_registry_that_goes_away_later_stops_only_what_needs_a_new_schema(
     app, seen, waits = app_of(cluster, registry), Seen(), Collected[awoke.Event]()
     route(app, "def", orders, "", seen)
     app.events.subscribe("registry.waited", waits.add)
-    with running(app):
-        seen.wait_for(1)
-        with awoke.SchemaRegistry(registry.url) as client:
-            schema = awoke.registry.Schema(msgspec.json.encode(newer).decode())
-            assert client.register(unique("any"), schema).id == 2
-        registry.set_up(False)
-        with awoke.Producer(cluster.bootstrap_servers) as producer:
-            producer.produce(str(orders), b"\0\0\0\0\1\2", key=b"1").wait(30)
-            seen.wait_for(2)
-            assert waits.items == []
-            producer.produce(str(orders), b"\0\0\0\0\2\4", key=b"2").wait(30)
-            waits.wait_for(1)
-        registry.set_up(True)
-        assert seen.wait_for(3) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
+    probe = awoke_run(app)
+    probe.idle()
+    with awoke.SchemaRegistry(registry.url) as client:
+        schema = awoke.registry.Schema(msgspec.json.encode(newer).decode())
+        assert client.register(unique("any"), schema).id == 2
+    registry.set_up(False)
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
+        producer.produce(str(orders), b"\0\0\0\0\1\2", key=b"1").wait(30)
+        seen.wait_for(2)
+        assert waits.items == []
+        producer.produce(str(orders), b"\0\0\0\0\2\4", key=b"2").wait(30)
+        waits.wait_for(1)
+    registry.set_up(True)
+    probe.idle()
+    assert seen.items == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
 
 
 def test_an_id_that_the_registry_does_not_have_and_bytes_that_are_cut_off_are_dead_letters(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, awoke_run: Runs
 ) -> None:
     orders, dead = awoke.Topic(topic(), value=awoke.avro(Order), key=int), topic("dead")
     wrong = [b"\0\0\0\0\x63\1", b"\0\0\0\0\1", b"no schema"]
     fill(cluster, registry, orders, [Order(0), *wrong, Order(4)])
     app, seen = app_of(cluster, registry), Seen()
     route(app, "def", orders, "", seen, dead_letter=dead)
-    with running(app):
-        # They may lie in two partitions.
-        assert sorted(seen.wait_for(2)) == [(0, 0, 1), (4, 4, 1)]
+    probe = awoke_run(app)
+    # They may lie in two partitions.
+    probe.idle()
+    assert sorted(seen.items) == [(0, 0, 1), (4, 4, 1)]
+    assert {each.offset for each in probe.failures} == {each.offset for each in probe.dead_letters}
     found = letters(cluster, dead)
     assert [letter.raw_value for letter in found] == wrong
     said = [dead_letter.origin(letter) for letter in found]
@@ -230,7 +233,7 @@ def test_what_is_sent_to_a_subject_without_a_schema_waits_until_there_is_one(
 
 
 def test_a_producer_on_an_event_loop_is_told_that_a_schema_is_missing(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, awoke_run: Runs
 ) -> None:
     orders, out = topic(), awoke.Topic(topic("out"), value=awoke.avro(Order))
     app = app_of(cluster, registry, registry_register="dev")
@@ -243,8 +246,7 @@ def test_a_producer_on_an_event_loop_is_told_that_a_schema_is_missing(
 
     app.topic(str(out), value=out.value)
     app.producer.produce(orders, b"").wait(30)
-    with running(app):
-        sent.wait_for(1)
+    awoke_run(app).idle()
     assert set(attempts.items) == {1}, "a schema that is loaded is no attempt"
 
 
@@ -286,7 +288,7 @@ def test_messages_of_proto_sources_are_decoded_at_the_shell(
         bad = client.register("bad", awoke.registry.Schema("message Bad { Nothing a = 1; }", "PROTOBUF")).id
     payload = b"\x0a\x05\x0a\x03tea\x12\x02\x08\x3c"
     values = [b"\0" + good.to_bytes(4) + b"\2\2" + payload, b"\0" + bad.to_bytes(4) + b"\0" + payload]
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(orders, each, partition=0) for each in values], 30)
     at = ("--bootstrap-servers", cluster.bootstrap_servers, "--registry-url", registry.url)
     shown = awoke_says("tail", orders, "--until-end", "--decode", "--json", *at)
@@ -328,7 +330,7 @@ def test_results_wait_while_the_registry_of_the_output_is_away(
 ) -> None:
     orders, out, dead = awoke.Topic(topic(), value=Order, key=int), topic("out"), topic("dead")
     results = awoke.Topic(out, value=awoke.avro(Order))
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(str(orders), Order(each), key=f"{each}") for each in range(20)], 30)
     registry.set_up(False)
     app, waits = app_of(cluster, registry, registry_register="dev"), Collected[awoke.Event]()
@@ -362,17 +364,19 @@ def test_results_wait_while_the_registry_of_the_output_is_away(
 
 
 def test_the_counters_of_the_registry_are_those_of_the_app(
-    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry
+    cluster: Cluster, topic: CreateTopic, registry: EmbeddedRegistry, awoke_run: Runs
 ) -> None:
     orders = awoke.Topic(topic(), value=awoke.avro(Order), key=int)
     fill(cluster, registry, orders, [Order(number) for number in range(50)])
     app, seen = app_of(cluster, registry, registry_cache_max=1), Seen()
     route(app, "def", orders, "", seen)
     app.use(metrics_port=0)
-    with running(app) as server:
-        seen.wait_for(50)
-        counts = server.registry()
-        lines = server.metrics_text().decode().splitlines()
+    probe = awoke_run(app)
+    server = probe.runner
+    probe.idle()
+    counts = server.registry()
+    lines = server.metrics_text().decode().splitlines()
+    probe.stop()
     assert counts["hits"] >= 49
     assert counts["requests"] >= 1
     assert (counts["errors"], counts["evictions"]) == (0, 0)

@@ -24,7 +24,7 @@ def new_app(cluster: Cluster, group: str) -> awoke.App:
 
 
 def send(cluster: Cluster, topic: str, first: int, count: int) -> None:
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, b"%d" % number) for number in range(first, first + count)], 30)
 
 

@@ -16,7 +16,7 @@ import awoke
 from awoke import rpc
 from awoke.testing import running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import MockCluster, unique
+from tests.support.clusters import MockCluster, read_all, reading, unique
 from tests.support.waiting import Collected
 
 THREADS = 8
@@ -64,7 +64,7 @@ def test_a_producer_and_its_handles(mock_cluster: MockCluster, topic: str) -> No
         handles[-1].add_done_callback(called.add)
         return found + awoke.wait_all(handles, WITHIN_S)
 
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         deliveries = [each for found in together(send) for each in found]
         assert len(set(deliveries)) == THREADS * 350
         assert len(set(map(id, called.wait_for(THREADS)))) == THREADS
@@ -101,11 +101,11 @@ def test_a_producer_that_closes_under_its_senders(mock_cluster: MockCluster, top
         except awoke.ClosedError:
             return handles
 
-    producer = awoke.Producer(mock_cluster.bootstrap_servers)
+    producer = awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties)
     handles = [each for found in together(send) for each in found]
     assert all(each.done() for each in handles)
     assert len(handles) >= 500
-    with awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
+    with reading(mock_cluster, topic) as reader:
         delivered = sum(each.exception() is None for each in handles)
         assert sum(1 for _ in reader.read_until_end(WITHIN_S)) == delivered
 
@@ -137,10 +137,10 @@ def test_a_caller(mock_cluster: MockCluster) -> None:
 
 def test_messages_of_a_reader_that_closes(mock_cluster: MockCluster, topic: str) -> None:
     count = 300
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         messages = [awoke.Record(f"value {each}", f"key {each}", {"n": str(each)}) for each in range(count)]
         awoke.wait_all(producer.produce_many(topic, messages), WITHIN_S)
-    reader = awoke.Reader(topic, bootstrap_servers=mock_cluster.bootstrap_servers)
+    reader = reading(mock_cluster, topic)
     kept = list(reader.read_until_end(WITHIN_S))
 
     def read(number: int) -> set[tuple[Any, ...]]:
@@ -164,7 +164,7 @@ def test_a_typed_batch_is_decoded_once(mock_cluster: MockCluster, topic: str) ->
             messages = list(batch)
             decoded.add(together(lambda _: [each.value for each in messages]))
 
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all(producer.produce_many(topic, [Order(each) for each in range(200)]), WITHIN_S)
     with running(app):
         batches = decoded.wait_until(lambda items: sum(len(each[0]) for each in items) == 200, WITHIN_S)
@@ -206,7 +206,7 @@ def test_an_app_whose_partitions_have_lanes(mock_cluster: MockCluster, topic: st
         seen.add((message.key, int(message.value)))
         return message.value
 
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         messages = [(str(each), f"key {each % 20}") for each in range(2_000)]
         awoke.wait_all(producer.produce_many(topic, messages), WITHIN_S)
     with running(app):
@@ -214,5 +214,4 @@ def test_an_app_whose_partitions_have_lanes(mock_cluster: MockCluster, topic: st
     for key in {key for key, _ in came}:
         numbers = [number for each, number in came if each == key]
         assert numbers == sorted(set(numbers)), "of a key in order, each once"
-    with awoke.Reader(out, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
-        assert sorted(int(each.value or b"-1") for each in reader.read_until_end(WITHIN_S)) == list(range(2_000))
+    assert sorted(int(each.value or b"-1") for each in read_all(mock_cluster, out)) == list(range(2_000))

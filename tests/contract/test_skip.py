@@ -106,7 +106,7 @@ def test_a_batch_is_skipped_by_its_first_message(cluster: Cluster, topic: Create
 
 def test_one_key_of_a_partition_is_skipped_and_others_go_on(cluster: Cluster, topic: CreateTopic) -> None:
     name = topic()
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value, key in ((b"bad a", b"a"), (b"bad b", b"b"), (b"1", b"a"), (b"2", b"b"), (b"3", b"c")):
             producer.produce(name, value, key=key).wait(30)
     test = Skipping(cluster, name, retry=FOREVER, concurrency=awoke.by_key(4))

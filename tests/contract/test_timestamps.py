@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 import awoke
-from awoke.testing import running
+from awoke.testing import Runs
 from tests.contract.test_consume import new_app, send
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, unique
 from tests.support.waiting import Collected
 
 CreateTopic = Callable[..., str]
@@ -33,8 +33,7 @@ def test_produce_refuses_it(
         with pytest.raises(ValueError, match="timestamp_ms"):
             producer.produce_many(name, [awoke.Record(b"never", timestamp_ms=timestamp_ms)])
         producer.produce(name, b"first", timestamp_ms=1).wait(30)
-    with awoke.Reader(name, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        (message,) = reader.read_until_end(30)
+    (message,) = read_all(cluster, name)
     assert (message.value, message.timestamp_ms) == (b"first", 1)
 
 
@@ -52,7 +51,7 @@ def test_a_transaction_refuses_it(cluster: Cluster, timestamp_ms: int) -> None:
 
 
 @REFUSED
-def test_a_consumers_transaction_refuses_it(cluster: Cluster, timestamp_ms: int) -> None:
+def test_a_consumers_transaction_refuses_it(cluster: Cluster, timestamp_ms: int, awoke_run: Runs) -> None:
     name, output, refused = unique("in"), unique("out"), Collected[str]()
     for each in (name, output):
         cluster.create_topic(each)
@@ -68,6 +67,6 @@ def test_a_consumers_transaction_refuses_it(cluster: Cluster, timestamp_ms: int)
                     refused.add(str(error))
 
     send(cluster, name, [b"1"])
-    with running(app):
-        (text,) = refused.wait_for(1)
+    awoke_run(app).idle()
+    (text,) = refused.items
     assert "timestamp_ms" in text

@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
-from awoke.testing import running
+from awoke.testing import Runs
 from tests.contract.test_consume import new_app, send
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster
@@ -25,7 +25,7 @@ class Order(msgspec.Struct):
     id: int
 
 
-def test_a_type_with_none_gets_tombstones(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_type_with_none_gets_tombstones(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int | None]()
 
     @app.on(name, value=Order | None)
@@ -34,11 +34,11 @@ def test_a_type_with_none_gets_tombstones(cluster: Cluster, topic: CreateTopic) 
         seen.add(None if message.value is None else message.value.id)
 
     send(cluster, name, [Order(1), None, Order(2)])
-    with running(app):
-        assert seen.wait_for(3) == [1, None, 2]
+    awoke_run(app).idle()
+    assert seen.items == [1, None, 2]
 
 
-def test_a_route_without_a_type_gets_tombstones(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_route_without_a_type_gets_tombstones(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[bytes | None]()
 
     @app.on(name)
@@ -47,11 +47,11 @@ def test_a_route_without_a_type_gets_tombstones(cluster: Cluster, topic: CreateT
         seen.add(message.value)
 
     send(cluster, name, [b"1", None])
-    with running(app):
-        assert seen.wait_for(2) == [b"1", None]
+    awoke_run(app).idle()
+    assert seen.items == [b"1", None]
 
 
-def test_tombstones_may_be_left_out(cluster: Cluster, topic: CreateTopic) -> None:
+def test_tombstones_may_be_left_out(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int]()
 
     @app.on(name, value=Order, flow=awoke.Flow(where=lambda message: message.raw_value is not None))
@@ -59,8 +59,8 @@ def test_tombstones_may_be_left_out(cluster: Cluster, topic: CreateTopic) -> Non
         seen.add(message.value.id)
 
     send(cluster, name, [None, Order(1), None, Order(2)])
-    with running(app):
-        assert seen.wait_for(2) == [1, 2]
+    awoke_run(app).idle()
+    assert seen.items == [1, 2]
 
 
 ONCE = awoke.Retry(attempts=1)
@@ -68,19 +68,18 @@ ONCE = awoke.Retry(attempts=1)
 
 @pytest.mark.parametrize("value_type", [Order, str, int])
 def test_a_tombstone_does_not_decode_as_a_type_without_none(
-    cluster: Cluster, topic: CreateTopic, value_type: type
+    cluster: Cluster, topic: CreateTopic, value_type: type, awoke_run: Runs
 ) -> None:
     name, dead, app, seen = topic(), topic("dead"), new_app(cluster), Collected[object]()
-    gone = Collected[awoke.Event]()
-    app.events.subscribe("message.dead_lettered", gone.add)
 
     @app.on(name, value=value_type, dead_letter=dead, retry=ONCE)
     def handle(message: awoke.Message[object]) -> None:
         seen.add(message.value)
 
     send(cluster, name, [None], key=b"key")
-    with running(app):
-        gone.wait_for(1)
+    probe = awoke_run(app)
+    probe.idle()
+    assert [each.offset for each in probe.failures] == [each.offset for each in probe.dead_letters] == [0]
     (letter,) = letters(cluster, dead)
     origin = dead_letter.origin(letter)
     assert origin is not None
@@ -88,7 +87,9 @@ def test_a_tombstone_does_not_decode_as_a_type_without_none(
     assert seen.items == []
 
 
-def test_a_batch_with_a_tombstone_does_not_decode_as_a_type_without_none(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_batch_with_a_tombstone_does_not_decode_as_a_type_without_none(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, failed = topic(), new_app(cluster), Collected[BaseException]()
 
     @app.consumer(name, value=Order)
@@ -100,6 +101,6 @@ def test_a_batch_with_a_tombstone_does_not_decode_as_a_type_without_none(cluster
                 failed.add(error)
 
     send(cluster, name, [None])
-    with running(app):
-        (error,) = failed.wait_for(1)
+    awoke_run(app).idle()
+    (error,) = failed.items
     assert "offset 0" in str(error)

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import awoke
 from awoke import rpc
-from awoke.testing import running
+from awoke.testing import Runs, running
 from tests.contract.test_consume import new_app
 from tests.support.clusters import Cluster
 from tests.support.waiting import Collected
@@ -39,7 +39,7 @@ def spans(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_message_has_a_span_whose_parent_is_its_producers(
-    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter, is_async: bool
+    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter, is_async: bool, awoke_run: Runs
 ) -> None:
     name, out = topic(), topic("out")
     app = new_app(cluster, tracing=True)
@@ -51,13 +51,10 @@ def test_a_message_has_a_span_whose_parent_is_its_producers(
         return message.value
 
     app.on(name, output=out)(handle_async if is_async else handle)
-    with (
-        awoke.Producer(cluster.bootstrap_servers) as producer,
-        awoke.Reader(out, bootstrap_servers=cluster.bootstrap_servers) as reader,
-        running(app),
-    ):
-        producer.produce(name, b"value", headers=HEADERS).wait(30)
-        sent = next(iter(reader))
+    probe = awoke_run(app)
+    probe.send(name, b"value", headers=HEADERS)
+    probe.idle()
+    (sent,) = probe.sent(out)
     (span,) = spans.get_finished_spans()
     assert span.name == f"process {name}"
     assert span.parent is not None
@@ -70,7 +67,7 @@ def test_a_message_has_a_span_whose_parent_is_its_producers(
 
 
 def test_a_batch_has_a_span_that_links_to_its_producers(
-    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter
+    cluster: Cluster, topic: CreateTopic, spans: InMemorySpanExporter, awoke_run: Runs
 ) -> None:
     name, seen = topic(), Collected[int]()
     app = new_app(cluster, tracing=True)
@@ -81,10 +78,11 @@ def test_a_batch_has_a_span_that_links_to_its_producers(
             seen.add(len(batch))
             raise ValueError("no good")
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(name, b"value", headers=HEADERS).wait(30)
-    with running(app):
-        seen.wait_for(1)
+    probe = awoke_run(app)
+    probe.idle()
+    assert len(probe.failures) == 1
     (span,) = spans.get_finished_spans()
     assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
     assert [event.name for event in span.events] == ["exception"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import awoke
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, unique
 from tests.support.waiting import Collected, ahang
 
 CreateTopic = Callable[..., str]
@@ -23,8 +23,7 @@ def producer(cluster: Cluster) -> Iterator[awoke.Producer]:
 
 def values(cluster: Cluster, topic: str) -> list[bytes]:
     """Returns the values that a reader of committed messages sees, in order."""
-    with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
-        return [message.value or b"" for message in reader.read_until_end(30)]
+    return [message.value or b"" for message in read_all(cluster, topic)]
 
 
 def test_a_transaction_is_seen_whole_or_not_at_all(
@@ -68,7 +67,7 @@ def test_messages_that_an_abort_fails_make_room_in_their_own_producer(
     producer: awoke.Producer, topic: CreateTopic, cluster: Cluster
 ) -> None:
     name = topic()
-    with awoke.Producer(cluster.bootstrap_servers) as other:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as other:
         with pytest.raises(ZeroDivisionError), producer.transaction() as t:
             t.produce_many(name, [b"x"] * 100)
             raise ZeroDivisionError
@@ -195,7 +194,7 @@ def test_wrong_use_is_refused(cluster: Cluster, producer: awoke.Producer, topic:
     with pytest.raises(awoke.ClosedError):
         transaction.produce(name, b"after")
     with (
-        awoke.Producer(cluster.bootstrap_servers) as plain,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as plain,
         pytest.raises(awoke.ConfigError, match="transactional_id"),
         plain.transaction(),
     ):

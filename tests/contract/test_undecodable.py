@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke import dead_letter
-from awoke.testing import running
+from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.contract.test_recovery import letters
 from tests.support.clusters import Cluster
@@ -64,35 +64,34 @@ def route(app: awoke.App, kind: str, name: str, out: str, seen: Collected[int], 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_the_message_that_does_not_decode_is_a_dead_letter(
-    cluster: Cluster, topic: CreateTopic, kind: str
+    cluster: Cluster, topic: CreateTopic, kind: str, awoke_run: Runs
 ) -> None:
     name, dead, out, app, seen = topic(), topic("dead"), topic("out"), new_app(cluster), Collected[int]()
-    gone = Collected[awoke.Event]()
-    app.events.subscribe("message.dead_lettered", gone.add)
     route(app, kind, name, out, seen, dead_letter=dead)
     send(cluster, name, ORDERS, key=b"key")
-    with running(app):
-        gone.wait_for(2)
-        seen.wait_until(lambda numbers: set(numbers) == set(WELL))
+    probe = awoke_run(app)
+    probe.idle()
+    assert all(isinstance(each.error, awoke.DecodeError) for each in probe.failures)
+    assert [each.offset for each in probe.dead_letters] == [2, 4]
     found = [(letter.value, dead_letter.origin(letter)) for letter in letters(cluster, dead)]
     assert [(value, origin.offset, origin.attempts) for value, origin in found if origin is not None] == [
         (b"no json", 2, 1),
         (b"{}", 4, 1),
     ]
     assert list(dict.fromkeys(seen.items)) == WELL
-    if kind != "exactly once":  # Its last transaction is aborted where the app stops before it is committed.
-        assert_committed(cluster, app, {(name, 0): 6})
+    assert_committed(cluster, app, {(name, 0): 6})
 
 
-def test_a_route_without_a_dead_letter_topic_does_as_on_exhausted_says(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_route_without_a_dead_letter_topic_does_as_on_exhausted_says(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int]()
-    failed = Collected[awoke.Event]()
-    app.events.subscribe("job.failed", failed.add)
     route(app, "def", name, "", seen, retry=awoke.Retry(on_exhausted="skip"))
     send(cluster, name, ORDERS)
-    with running(app):
-        assert seen.wait_for(4) == WELL
-    assert [event.fields["retry_in_s"] for event in failed.items] == [None, None]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == WELL
+    assert ([each.offset for each in probe.failures], probe.retries) == ([2, 4], [])
 
 
 def test_an_app_stops_at_it_by_default(cluster: Cluster, topic: CreateTopic) -> None:
@@ -107,23 +106,24 @@ def test_an_app_stops_at_it_by_default(cluster: Cluster, topic: CreateTopic) -> 
 
 
 @pytest.mark.parametrize("kind", ["def", "class"])
-def test_a_route_may_try_it_again_all_the_same(cluster: Cluster, topic: CreateTopic, kind: str) -> None:
+def test_a_route_may_try_it_again_all_the_same(
+    cluster: Cluster, topic: CreateTopic, kind: str, awoke_run: Runs
+) -> None:
     name, app, seen, skipped = topic(), new_app(cluster), Collected[int](), Collected[awoke.Event]()
-    failed = Collected[awoke.Event]()
-    app.events.subscribe("job.failed", failed.add)
     app.events.subscribe("message.skipped", skipped.add)
     on = (awoke.DecodeError, OSError)
     retry = awoke.Retry(attempts=3, on=on, backoff_s=(0.01, 0.01), on_exhausted="skip")
     route(app, kind, name, "", seen, retry=retry)
     send(cluster, name, [Order(0), b"no json", Order(2)])
-    with running(app):
-        skipped.wait_for(1)
-        seen.wait_until(lambda numbers: set(numbers) == {0, 2})
-    attempts = [event.fields["attempt"] for event in failed.items if event.fields["offset"] == 1]
+    probe = awoke_run(app)
+    probe.idle()
+    attempts = [each.attempt for each in probe.failures if each.offset == 1]
     assert attempts == [1, 2, 3]
 
 
-def test_a_decode_error_of_something_else_is_any_other_failure(cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_decode_error_of_something_else_is_any_other_failure(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[int]()
 
     @app.on(name, retry=awoke.Retry(backoff_s=(0.01, 0.01)))
@@ -133,5 +133,7 @@ def test_a_decode_error_of_something_else_is_any_other_failure(cluster: Cluster,
             raise awoke.DecodeError("the result of a call, or a message of another topic", "other", 0, message.offset)
 
     send(cluster, name, [b"value"])
-    with running(app):
-        assert seen.wait_for(3) == [1, 2, 3]
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen.items == [1, 2, 3]
+    assert [each.attempt for each in probe.failures] == [1, 2]

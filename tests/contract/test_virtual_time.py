@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 import awoke
 from awoke import rpc
 from awoke.events import JobSlow
-from awoke.testing import VirtualClock, running
+from awoke.testing import Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.support import services
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, read_all, unique
 from tests.support.waiting import Collected, ahang, wait_until
 
 CreateTopic = Callable[..., str]
@@ -24,9 +24,8 @@ HOUR_S = 3_600.0
 
 
 @pytest.fixture
-def clock() -> Iterator[VirtualClock]:
-    with VirtualClock() as taken:
-        yield taken
+def clock(awoke_clock: VirtualClock) -> VirtualClock:
+    return awoke_clock
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def cluster(mock_cluster: Cluster) -> Cluster:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_retry_ladder_of_an_hour_ends_in_a_dead_letter(
-    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, is_async: bool
+    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, is_async: bool, awoke_run: Runs
 ) -> None:
     name, dead, app, tries = topic(), topic("dead"), new_app(cluster), Collected[float]()
 
@@ -51,16 +50,18 @@ def test_a_retry_ladder_of_an_hour_ends_in_a_dead_letter(
     retry = awoke.Retry(attempts=7, backoff_s=(60.0, HOUR_S), jitter=0.0)
     app.on(name, dead_letter=dead, retry=retry)(fail_async if is_async else fail)
     send(cluster, name, [b"bad"])
-    with running(app):
-        tries.wait_for(1)
-        clock.run_until_idle()
-        assert tries.items == pytest.approx([0, 60, 180, 420, 900, 1_860, 3_780])
+    probe = awoke_run(app)
+    clock.run_until_idle()
+    probe.idle()
+    assert (len(probe.failures), len(probe.dead_letters)) == (7, 1)
+    assert tries.items == pytest.approx([0, 60, 180, 420, 900, 1_860, 3_780])
     assert_committed(cluster, app, {(name, 0): 1})
-    with awoke.Reader(dead, bootstrap_servers=cluster.bootstrap_servers) as letters:
-        assert [letter.value for letter in letters.read_until_end()] == [b"bad"]
+    assert [letter.value for letter in read_all(cluster, dead)] == [b"bad"]
 
 
-def test_a_back_off_is_not_over_before_its_moment(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_back_off_is_not_over_before_its_moment(
+    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, tries = topic(), new_app(cluster), Collected[float]()
 
     @app.on(name, retry=awoke.Retry(attempts=2, backoff_s=(HOUR_S, HOUR_S), jitter=0.0, on_exhausted="skip"))
@@ -69,18 +70,20 @@ def test_a_back_off_is_not_over_before_its_moment(clock: VirtualClock, cluster: 
         raise ValueError("never right")
 
     send(cluster, name, [b"bad"])
-    with running(app):
-        tries.wait_for(1)
-        assert clock.next_due_s() == pytest.approx(HOUR_S)
-        clock.advance(HOUR_S - 0.001)
-        assert len(tries.items) == 1
-        clock.advance(0.001)
-        assert tries.items == pytest.approx([0, HOUR_S])
-        clock.run_until_idle()
-        assert clock.now_s == pytest.approx(HOUR_S), "nothing is left"
+    probe = awoke_run(app)
+    assert clock.next_due_s() == pytest.approx(HOUR_S)
+    clock.advance(HOUR_S - 0.001)
+    assert len(tries.items) == 1
+    clock.advance(0.001)
+    assert tries.items == pytest.approx([0, HOUR_S])
+    clock.run_until_idle()
+    assert [each.attempt for each in probe.failures] == [1, 2]
+    assert clock.now_s == pytest.approx(HOUR_S), "nothing is left"
 
 
-def test_lanes_retry_their_own_message(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
+def test_lanes_retry_their_own_message(
+    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, seen = topic(), new_app(cluster), Collected[bytes]()
 
     @app.on(name, concurrency=awoke.by_key(4), retry=awoke.Retry(backoff_s=(HOUR_S, HOUR_S), jitter=0.0))
@@ -89,17 +92,17 @@ def test_lanes_retry_their_own_message(clock: VirtualClock, cluster: Cluster, to
         if message.value == b"bad" and seen.items.count(b"bad") < 3:
             raise ValueError("not yet")
 
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for value in (b"bad", b"good"):
             producer.produce(name, value, key=value)
-    with running(app):
-        seen.wait_for(2)
-        clock.advance(2 * HOUR_S)
-        assert seen.items.count(b"bad") == 3
+    probe = awoke_run(app)
+    clock.advance(2 * HOUR_S)
+    assert [each.attempt for each in probe.failures] == [1, 2]
+    assert sorted(seen.items) == [b"bad"] * 3 + [b"good"]
 
 
 def test_a_delay_counts_from_the_virtual_time_of_sending(
-    clock: VirtualClock, cluster: Cluster, topic: CreateTopic
+    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, awoke_run: Runs
 ) -> None:
     name, app, ages = topic(), new_app(cluster), Collected[float]()
 
@@ -109,11 +112,11 @@ def test_a_delay_counts_from_the_virtual_time_of_sending(
 
     clock.advance(10)
     send(cluster, name, [b"later"])
-    with running(app):
-        clock.advance(HOUR_S - 1)
-        assert ages.items == []
-        clock.advance(1)
-        assert ages.wait_for(1) == pytest.approx([10 + HOUR_S], abs=0.01)
+    awoke_run(app)
+    clock.advance(HOUR_S - 1)
+    assert ages.items == []
+    clock.advance(1)
+    assert ages.items == pytest.approx([10 + HOUR_S], abs=0.01)
 
 
 def test_a_batch_waits_for_more_as_long_as_it_may(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
@@ -124,7 +127,7 @@ def test_a_batch_waits_for_more_as_long_as_it_may(clock: VirtualClock, cluster: 
         def consume(self, batch: awoke.Batch[bytes]) -> None:
             sizes.add(len(batch))
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         for _ in range(5):
             producer.produce(name, b"value").wait(30)
         assert sizes.wait_for(1) == [5]
@@ -137,7 +140,9 @@ def test_a_batch_waits_for_more_as_long_as_it_may(clock: VirtualClock, cluster: 
         assert sum(sizes.items) == 8
 
 
-def test_a_rate_lets_messages_pass_as_time_does(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
+def test_a_rate_lets_messages_pass_as_time_does(
+    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
     name, app, moments = topic(), new_app(cluster), Collected[float]()
 
     @app.on(name, flow=awoke.Flow(per_s=0.1))
@@ -145,31 +150,28 @@ def test_a_rate_lets_messages_pass_as_time_does(clock: VirtualClock, cluster: Cl
         moments.add(clock.now_s)
 
     send(cluster, name, [b"value"] * 4)
-    with running(app):
-        moments.wait_for(1)
-        clock.run_until_idle()
-        assert moments.items == pytest.approx([0, 10, 20, 30], abs=0.01)
+    awoke_run(app)
+    clock.run_until_idle()
+    assert moments.items == pytest.approx([0, 10, 20, 30], abs=0.01)
 
 
-def test_a_tick_comes_once_for_each_of_its_intervals(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
-    name, app, ticks, assigned = topic(), new_app(cluster), Collected[float](), threading.Event()
+def test_a_tick_comes_once_for_each_of_its_intervals(
+    clock: VirtualClock, cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
+    name, app, ticks = topic(), new_app(cluster), Collected[float]()
 
     @app.consumer(name, tick_every_s=10)
     class Ticking(awoke.Consumer):
-        def assigned(self) -> None:
-            assigned.set()
-
         def consume(self, batch: awoke.Batch[bytes]) -> None: ...
 
         def tick(self) -> None:
             ticks.add(clock.now_s)
 
-    with running(app):
-        assert assigned.wait(30)
-        clock.advance(25)
-        assert ticks.items == pytest.approx([10, 20])
-        clock.run_until_idle()
-        assert len(ticks.items) == 2, "a tick is nothing to run for"
+    awoke_run(app)
+    clock.advance(25)
+    assert ticks.items == pytest.approx([10, 20])
+    clock.run_until_idle()
+    assert len(ticks.items) == 2, "a tick is nothing to run for"
 
 
 def test_the_commit_interval_passes_with_the_clock(clock: VirtualClock, cluster: Cluster, topic: CreateTopic) -> None:
@@ -179,7 +181,7 @@ def test_the_commit_interval_passes_with_the_clock(clock: VirtualClock, cluster:
     def note(message: awoke.Message[bytes]) -> None:
         seen.add(message.value)
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         producer.produce(name, b"first").wait(30)
         seen.wait_for(1)
         clock.settle()

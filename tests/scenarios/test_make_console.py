@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+import awoke
+from examples.flights import console
 from tests.support.processes import REPOSITORY, Process
 from tests.support.waiting import wait_until
 
@@ -135,6 +137,26 @@ def test_a_signal_ends_every_process_whenever_it_comes(mark: str, moment: str, n
         # It is waited for: left alone, it would also end some time after its brokers.
         assert supervisor is None or int(supervisor[1]) not in processes_of(mark)
         wait_none_left(mark)
+
+
+def test_a_browser_of_the_terminal_is_not_waited_for(mark: str, tmp_path: Path) -> None:
+    """It ends when its user closes it; the demo ends before, and says that it leaves it alone."""
+    browser = tmp_path / "browser"
+    browser.write_text("#!/bin/sh\nexec sleep 1000 >/dev/null 2>&1\n")
+    browser.chmod(0o700)
+    program = [each for each in DEMO if each != "--no-browser"]
+    with Process(program=program, env={"AWOKE_SOCKET": mark, "BROWSER": f"{browser} %s"}) as process:
+        process.wait_for(LISTENS, WITHIN_S)
+        process.signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == 0, process.output
+        assert "console: the browser still runs, and is left alone" in process.output
+
+
+def test_a_console_that_is_not_loaded_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "LOADED_WITHIN_S", 0.0)
+    nothing: Any = None
+    with pytest.raises(awoke.OperationTimeout, match="the console was not loaded within 0 s"):
+        console.Site(nothing, nothing, nothing, nothing).wait_loaded()
 
 
 @contextlib.contextmanager

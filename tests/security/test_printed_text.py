@@ -30,7 +30,7 @@ from awoke.logs import ConsoleFormatter, JsonFormatter
 from awoke.metrics.recorder import Health
 from awoke.printable import harmless, harmless_json, printable, shown
 from awoke.web.endpoint import Endpoint
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 
 HOSTILE = "\x00\x07\x1b[31m\x7f\x9b2J\u202e\u2066\u200b\u2028\u2029\u00ad\U000e0041\ufeff\r\n\t\\x1b\\n[/x][red]:boom:"
 """Control characters of both sets, bidirectional overrides, separators, a tag, text that looks escaped, markup."""
@@ -91,7 +91,7 @@ def test_json_is_harmless_and_means_the_same(document: Any) -> None:
 
 @given(contents, st.none() | contents)
 def test_tail_shows_no_controls(value: bytes, key: bytes | None) -> None:
-    message: Any = StoredMessage(key, value, [("trace", value)])
+    message: Any = stored_message(key, value, [("trace", value)])
     line = tail.plain(message, True)
     assert controls_in(line, "\t") == []
     assert line.count("\t") == 1
@@ -99,7 +99,7 @@ def test_tail_shows_no_controls(value: bytes, key: bytes | None) -> None:
 
 
 def test_tail_writes_bytes_as_they_are_where_that_is_asked_for(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    messages: list[Any] = [StoredMessage(b"k\xff", b"\x1b[31m\xff", []), StoredMessage(None, None, [])]
+    messages: list[Any] = [stored_message(b"k\xff", b"\x1b[31m\xff", []), stored_message(None, None, [])]
     tail.show(iter(messages), None, tail.writer(as_json=False, is_raw=True, with_keys=True))
     assert capsysbinary.readouterr().out == b"k\xff\t\x1b[31m\xff\n\t\n"
     tail.show(iter(messages), 1, tail.writer(as_json=False, is_raw=False, with_keys=False))
@@ -111,10 +111,10 @@ def test_dead_letters_are_shown_without_controls(
     value: bytes, key: bytes | None, error: str, name: str, handler: str
 ) -> None:
     name = name.encode(errors="replace").decode()  # As the engine decodes names.
-    message: Any = StoredMessage(key, value, [(name, value)], topic=name or "t")
+    message: Any = stored_message(key, value, [(name, value)], topic=name or "t")
     record = letter(message, name, 3, ValueError(error), handler)
     headers = [(each[0], each[1].encode(errors="replace")) for each in record.headers or [] if isinstance(each[1], str)]
-    stored = StoredMessage(key, value, [(name, value), *headers])
+    stored = stored_message(key, value, [(name, value), *headers])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(letters, "messages", lambda *_: iter([stored]))
         for show, allowed in SHOWN.items():
@@ -217,12 +217,12 @@ def test_an_error_without_a_text_is_logged(caplog: pytest.LogCaptureFixture) -> 
         write(PartitionPaused(topic="orders", partition=0, error=Broken()), logging.WARNING)
     assert "whose repr failed" in caplog.text
     assert "whose str failed" in JsonFormatter().format(caplog.records[0])
-    message: Any = StoredMessage(None, b"", [])
+    message: Any = stored_message(None, b"", [])
     assert ("awoke-error-message", "<Broken, whose str failed>") in (letter(message, "g", 1, Broken()).headers or [])
 
 
 def test_a_dead_letter_of_any_error_can_be_sent() -> None:
-    message: Any = StoredMessage(None, b"", [])
+    message: Any = stored_message(None, b"", [])
     made = letter(message, "group", 1, ValueError("lone \ud800"), "charge")
     assert dict(made.headers or [])[dead_letter.ERROR_TEXT] == r"lone \ud800"
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,6 +88,9 @@ def served(module: str, *arguments: str) -> Iterator[Site]:
         server.stdin.close()
         server.stdout.read()
         server.wait(60)
+    for each in threading.enumerate():
+        if each.name.startswith("asyncio-waitpid"):  # The driver has ended; its thread ends a moment later.
+            each.join(60)
 
 
 def confirm(page: Any, label: str, **fields: str) -> None:

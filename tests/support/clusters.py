@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import awoke
 from awoke.settings import KafkaValue
 from awoke.testing import EmbeddedCluster
-from awoke.testing.cluster import QUICK
+from awoke.testing.cluster import HEARTBEAT, QUICK, TestCluster
+from awoke.testing.outputs import QUICK_END
+from awoke.topics import Topic
 from tests.support.kafka_broker import KafkaCluster
 from tests.support.waiting import wait_until
 
@@ -90,6 +92,56 @@ class MockCluster:
     def close(self) -> None:
         self.admin.close()
         self.embedded.close()
+
+
+class PluginCluster(TestCluster):
+    """The brokers of the whole run, for the fixtures of the pytest plugin. They and their topics outlive the test."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.created: list[str] = []
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._cluster.bootstrap_servers
+
+    @property
+    def kafka(self) -> Mapping[str, KafkaValue]:
+        return self._cluster.properties
+
+    @property
+    def embedded(self) -> EmbeddedCluster | None:
+        return self._cluster.embedded if isinstance(self._cluster, MockCluster) else None
+
+    def create_topic(self, name: str, partitions: int | None = None) -> None:
+        """Creates a topic; one that the test has created by itself stays as it is."""
+        declared = name.partitions if isinstance(name, Topic) else None
+        try:
+            self._cluster.create_topic(name, partitions or declared or 1)
+        except awoke.KafkaError as error:
+            if error.code_name != "TOPIC_ALREADY_EXISTS":
+                raise
+        self.created.append(name)
+
+    def close(self) -> None:
+        """Does nothing: the brokers go on."""
+
+    def settings_of(self, app: awoke.App) -> dict[str, Any]:
+        """Returns settings that make rebalances quick on embedded brokers. Each test names its groups by itself."""
+        is_classic = app.settings.kafka.get("group.protocol", "classic") == "classic"
+        return {"kafka": HEARTBEAT} if self.embedded is not None and is_classic else {}
+
+
+def reading(cluster: Cluster, topic: str) -> awoke.Reader:
+    """Returns a reader of a topic that connects, and finds the end, as quickly as those of the pytest plugin."""
+    kafka = {**cluster.properties, **QUICK_END}
+    return awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers, kafka=kafka)
+
+
+def read_all(cluster: Cluster, topic: str, within_s: float = 30.0) -> list[awoke.Message[bytes | None]]:
+    """Returns the messages that a topic has now. Blocks."""
+    with reading(cluster, topic) as reader:
+        return list(reader.read_until_end(within_s))
 
 
 def unique(word: str) -> str:

@@ -1,6 +1,7 @@
 """Serves the console of an app that starts, for tests in a browser: `python -m tests.support.starting_console`.
 
-It writes its address to standard output. Each line of its standard input is the name of a process that reports, or
+Its argument is the time in seconds that the app has been starting for, by default two hours. It writes its address to
+standard output. Each line of its standard input is the name of a process that reports, or
 empty: browsers are told of a change, and there is none. It ends with its input.
 """
 
@@ -17,13 +18,15 @@ from awoke.console.web.steps import Step, StepState
 from awoke.settings import load
 from tests.unit.console.web.fakes import FakeLive, report
 
+TWO_HOURS_S = 7_200
 
-def steps() -> list[Step]:
-    """A start that has had its brokers and topics, and waits for its first report."""
+
+def steps(age_s: int) -> list[Step]:
+    """A start that has had its brokers and topics, and waits for its first report since this many seconds."""
     now_ms = wall_ms()
     text = "supervisor 4711 starts, and imports the app for 2 nodes"
     done: dict[str, Any] = {"state": StepState.DONE, "since_ms": now_ms - 9_000}
-    waiting: dict[str, Any] = {"state": StepState.WAITING, "since_ms": now_ms - 7_200_000}
+    waiting: dict[str, Any] = {"state": StepState.WAITING, "since_ms": now_ms - age_s * 1_000}
     return [
         Step(name="Topics", text="8 topics are there", ended_ms=now_ms - 8_600, **done),
         Step(name="Swarm", text=text, **waiting),
@@ -36,7 +39,7 @@ def steps() -> list[Step]:
 def main() -> None:
     """Serves the console until the input ends."""
     live: Any = FakeLive()
-    live.steps = steps()
+    live.steps = steps(int(sys.argv[1]) if len(sys.argv) > 1 else TWO_HOURS_S)
     rights = Rights(lambda scope: Role.ADMIN, ["*"], True)
     server = Server(application("flights", load({}).values, live, rights, ()), "127.0.0.1", 0)
     server.start()

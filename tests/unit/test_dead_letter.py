@@ -10,13 +10,13 @@ import pytest
 from awoke import dead_letter
 from awoke.dead_letter import LETTER_BYTES_MAX, Origin, letter, origin, original, producer_properties
 from awoke.message import Record
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 
 OWN: list[tuple[str, bytes | None]] = [("trace", b"a"), ("trace", None)]
 
 
 def message(value: bytes | None = b"value", headers: Any = OWN, **more: Any) -> Any:
-    return StoredMessage(b"key", value, headers, topic="orders", partition=3, **more)
+    return stored_message(b"key", value, headers, topic="orders", partition=3, **more)
 
 
 def stored(record: Record, **more: Any) -> Any:
@@ -24,7 +24,7 @@ def stored(record: Record, **more: Any) -> Any:
     headers: Any = record.headers
     encoded = [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]
     key: Any = record.key
-    return StoredMessage(key, record.value, encoded, **more)
+    return stored_message(key, record.value, encoded, **more)
 
 
 def test_a_letter_has_the_message_unchanged_and_its_origin_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -12,6 +12,7 @@ import typer
 
 import awoke
 from awoke.cli import letters
+from awoke.cli.app_types import KeepSecrets, OfApp, check_keeps, check_with_app, shown_by, types_of
 from awoke.cli.commands import group
 from awoke.cli.letters import Error, Handler, Key, Since
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
@@ -113,17 +114,26 @@ def show(
         str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
     ],
     as_json: AsJson = False,
+    of_app: OfApp = None,
+    keep_secrets: KeepSecrets = False,
     decode: Decode = False,
     registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Show one dead letter completely."""
+    check_with_app(of_app, decode, registry_url)
+    check_keeps(of_app, keep_secrets)
     wanted = place_of(place)
-    with decoded_topic(topic, registry_url) if decode else contextlib.nullcontext(topic) as named:
+    with (
+        decoded_topic(topic, registry_url) if decode else contextlib.nullcontext(topic) as named,
+        contextlib.nullcontext() if of_app is None else types_of(of_app, keep_secrets) as parts,
+    ):
         for message in letters.messages(named, bootstrap_servers, kafka):
             if (message.partition, message.offset) == wanted:
-                show_letter(letter_of(message), as_json, decode)
+                letter = letter_of(message)
+                by_schema = decoded(message, "key", "value") if decode else []
+                show_letter(letter, as_json, shown_by(parts, message, "key", "value") if parts else by_schema)
                 return
     raise AwokeError(f"{topic}[{wanted[0]}] has no message at offset {wanted[1]}")
 
@@ -322,9 +332,8 @@ def shortened(words: str) -> str:
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
 
 
-def show_letter(letter: Letter, as_json: bool, decode: bool) -> None:
-    """Prints a dead letter, with its key and value decoded if that is wanted."""
-    parts = decoded(letter.message, "key", "value") if decode else []
+def show_letter(letter: Letter, as_json: bool, parts: Sequence[Shown]) -> None:
+    """Prints a dead letter, with its key and value decoded where `parts` has them."""
     if as_json:
         say_json(as_document(letter, decoded_document(letter.message, *parts) if parts else None))
         return

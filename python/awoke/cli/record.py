@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import awoke
+from awoke.cli.app_types import KEEP_SECRETS, check_keeps
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
@@ -44,7 +45,7 @@ def record(
         typer.Option("--app", metavar="MODULE:APP", help="The app whose fields that awoke.Secret marks are masked."),
     ] = None,
     keep_secrets: Annotated[
-        bool, typer.Option("--keep-secrets", help="Record the app's secret fields as they are.")
+        bool, typer.Option(KEEP_SECRETS, help="Record the app's secret fields as they are.")
     ] = False,
     mask: Annotated[
         list[str] | None, typer.Option(help="Mask a field of JSON values, as in card.number; several times.")
@@ -88,9 +89,8 @@ def secrets_in(target: str | None, topic: str, keeps_secrets: bool) -> list[Secr
     Raises:
         ConfigError: They are to be kept, and no app is named. AppNotFound: There is no such app.
     """
+    check_keeps(target, keeps_secrets)
     if target is None:
-        if keeps_secrets:
-            raise ConfigError("--keep-secrets is about the fields of an app: name it with --app", "--keep-secrets")
         return []
     from awoke.application import find_app
     from awoke.secret_topics import declared_by

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from awoke.cli.app_types import KeepSecrets
 from awoke.cli.commands import command
 from awoke.cli.output import say
 from awoke.errors import ConfigError
@@ -26,11 +27,13 @@ def replay(
         list[str] | None,
         typer.Option(help="A field that may differ, as in value.paid_at, headers.trace, key, error; several times."),
     ] = None,
+    keep_secrets: KeepSecrets = False,
     topic: Annotated[str | None, typer.Option(help="The topic of the route, if it is another one now.")] = None,
     group: Annotated[str | None, typer.Option(help="The group of the route, if several read the topic.")] = None,
 ) -> None:
     """Replay a recording through an app's code, without brokers; exit with 1 if its results differ."""
     from awoke.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.secret_topics import NO_SECRETS, declared_by
     from awoke.testing.recordings import comparison, recording, replay
 
     expected = against or Path(f"{file}.expected")
@@ -45,7 +48,8 @@ def replay(
         replay.write_results(after, expected)
         say(f"replayed {len(recorded.records)} records, and wrote their results into {expected}")
         return
-    found = comparison.differences(before, after, ignore or ())
+    secrets = NO_SECRETS if keep_secrets else declared_by(app)
+    found = comparison.differences(before, after, ignore or (), secrets)
     for line in comparison.report(recorded.topic, found):
         say(line)
     count = len({(each.partition, each.offset) for each in found})

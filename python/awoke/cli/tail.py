@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,6 +12,7 @@ import msgspec
 import typer
 
 import awoke
+from awoke.cli.app_types import KeepSecrets, OfApp, check_keeps, check_with_app, shown_by, types_of
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, write_raw
@@ -18,6 +20,7 @@ from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.printable import printable
 
 if TYPE_CHECKING:
+    from awoke.console.explorer.parts import Parts
     from awoke.decoding.registered import Shown
 
 
@@ -50,23 +53,28 @@ def tail(
     raw: Annotated[
         bool, typer.Option("--raw", help="Print the bytes unchanged: for other programs, not for a terminal.")
     ] = False,
+    of_app: OfApp = None,
+    keep_secrets: KeepSecrets = False,
     decode: Decode = False,
     registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Print messages as they come, until Ctrl-C."""
-    if raw and (json or decode):
-        raise typer.BadParameter("is not for JSON, and not for --decode", param_hint="--raw")
+    if raw and (json or decode or of_app is not None):
+        raise typer.BadParameter("is not for JSON, and not for --decode and --app", param_hint="--raw")
+    check_with_app(of_app, decode, registry_url)
+    check_keeps(of_app, keep_secrets)
     where = -last if last is not None else place(start or ("earliest" if until_end else "latest"))
     properties = pairs(kafka, "--kafka")
     with (
         decoded_topic(topic, registry_url) if decode else contextlib.nullcontext(topic) as named,
+        contextlib.nullcontext() if of_app is None else types_of(of_app, keep_secrets) as parts,
         awoke.Reader(named, bootstrap_servers=bootstrap_servers, start=where, kafka=properties) as reader,
     ):
         messages = reader.read_until_end() if until_end else iter(reader)
         with contextlib.suppress(KeyboardInterrupt):
-            show(messages, count, decoding_writer(json, keys) if decode else writer(json, raw, keys))
+            show(messages, count, writer_of(json, keys, parts, decode) or writer(json, raw, keys))
 
 
 def place(start: str) -> Any:
@@ -81,6 +89,13 @@ def place(start: str) -> Any:
 
 Write = Callable[[Any], object]
 """Prints a message. Its type is not named here: that would load the Kafka client for every command."""
+
+
+def writer_of(as_json: bool, with_keys: bool, parts: Parts | None, decode: bool) -> Write | None:
+    """Returns the function that decodes a message and prints it; None where nothing is to be decoded."""
+    if parts is not None:
+        return decoding_writer(as_json, with_keys, functools.partial(shown_by, parts))
+    return decoding_writer(as_json, with_keys, decoded) if decode else None
 
 
 def writer(as_json: bool, is_raw: bool, with_keys: bool) -> Write:
@@ -105,14 +120,14 @@ def decoded_topic(topic: str, registry_url: str | None) -> Iterator[str]:
         yield decoding.topic(topic)
 
 
-def decoding_writer(as_json: bool, with_keys: bool) -> Write:
-    """Returns the function that prints a message of `decoded_topic`."""
+def decoding_writer(as_json: bool, with_keys: bool, shown_of: Callable[..., list[Shown]]) -> Write:
+    """Returns the function that prints a message of which `shown_of` gives the parts: `decoded`, for example."""
 
     def write(message: awoke.Message[Any]) -> None:
         if as_json:
-            say_json(decoded_document(message, *decoded(message, "key", "value")))
+            say_json(decoded_document(message, *shown_of(message, "key", "value")))
             return
-        shown = decoded(message, "key", "value") if with_keys else decoded(message, "value")
+        shown = shown_of(message, "key", "value") if with_keys else shown_of(message, "value")
         say_notes(message, *shown)
         say("\t".join(map(line_of, shown)), keep="\t")
 
@@ -148,7 +163,9 @@ def decoded_document(message: awoke.Message[Any], key: Shown, value: Shown) -> s
     parts = parts_of(message, key.raw, value.raw)
     for each in (key, value):
         if each.decoded is not None:
-            parts |= {each.name: msgspec.Raw(each.decoded.json.encode()), f"{each.name}_schema": each.decoded.schema}
+            parts[each.name] = msgspec.Raw(each.decoded.json.encode())
+            if each.decoded.schema is not None:
+                parts[f"{each.name}_schema"] = each.decoded.schema
         elif each.note is not None:
             parts[f"{each.name}_note"] = each.note
     return msgspec.json.encode(parts).decode()

@@ -32,8 +32,8 @@ class Decoded(NamedTuple):
 
     json: str
     """On one line, without control characters."""
-    schema: int | str
-    """The id or the GUID of the schema that the message names."""
+    schema: int | str | None
+    """The id or the GUID of the schema that the message names; None of what the type of a route has decoded."""
 
 
 class Shown(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from awoke._clock import wall_ms
 from awoke._native import Batch, Decoders, Message, make_batch
@@ -38,18 +38,19 @@ def message(
     topic: str = TOPIC,
     partition: int = 0,
     offset: int = 0,
-    timestamp_ms: int | None = None,
+    timestamp_ms: int | Literal["now"] | None = "now",
     attempt: int = 1,
 ) -> Message[Any, Any]:
     """Returns a message with this value: bytes, text, None (a tombstone), or any value that JSON can hold.
 
     Its `value` and `key` are what was given, text as bytes. A route that gets the message encodes them as its topic
-    does, and decodes them for its handler. `timestamp_ms` is now if it is left out. Does not block.
+    does, and decodes them for its handler. `timestamp_ms` is now if it is left out; None is a message without one.
+    Does not block.
 
     Raises:
         EncodeError: the value, or the key, can't be written as JSON.
     """
-    at_ms = wall_ms() if timestamp_ms is None else timestamp_ms
+    at_ms = wall_ms() if timestamp_ms == "now" else timestamp_ms
     parts = Parts(offset, encoded(value), encoded(key), headers_of(headers), at_ms)
     return make_batch((topic, partition), [parts], _decoders([value], [key]), attempt)[0]
 

@@ -46,6 +46,8 @@ class Probe:
         """The app."""
         self.may_repeat = may_repeat
         """True if a message may be processed twice."""
+        self.is_stopped = False
+        """True if the test has stopped the app: nothing waits for it."""
         self._before = dict(app._arguments)
         app.use(**settings)
         try:
@@ -62,8 +64,8 @@ class Probe:
         self._looked_at = 0
         """The number of failures that the test has looked at."""
 
-    def start(self, timeout_s: float = TIMEOUT_S) -> None:
-        """Starts the app, and waits until its groups have assigned partitions. Blocks.
+    def start(self, timeout_s: float = TIMEOUT_S, *, may_join_later: bool = False) -> None:
+        """Starts the app, and waits until its groups have assigned partitions, unless they `may_join_later`. Blocks.
 
         Raises:
             ConfigError, BrokerUnreachable, UnknownTopic: It could not start.
@@ -74,7 +76,7 @@ class Probe:
             self.runner.start()
         groups = {each.group for each in self.runner.joining}
         deadline_s = time.monotonic() + timeout_s
-        while not groups <= self.recorder.assigned:
+        while not may_join_later and not groups <= self.recorder.assigned:
             seen = self._changes.count
             if not groups <= self.recorder.assigned and not self._changes.wait(seen, deadline_s):
                 raise OperationTimeout(f"no partitions from groups {sorted(groups)}", "join", timeout_s)
@@ -211,7 +213,12 @@ class Probe:
         return list(self.recorder.calls)
 
     def stop(self) -> bool:
-        """Stops the app in order; returns whether all of its work was done in time. Blocks."""
+        """Stops the app in order before the test ends; returns whether all of its work was done in time. Blocks.
+
+        For what an app does at its end, and for a second run: `awoke_run(app)` starts it again. A second call does
+        nothing, and returns the same.
+        """
+        self.is_stopped = True
         try:
             return self.runner.stop()
         finally:

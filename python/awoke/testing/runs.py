@@ -26,11 +26,12 @@ class Runs:
         self._admin: Admin | None = None
         self._baseline: Baseline | None = None
 
-    def __call__(self, app: App, *, may_repeat: bool = False, **settings: Any) -> Probe:
+    def __call__(self, app: App, *, may_repeat: bool = False, may_join_later: bool = False, **settings: Any) -> Probe:
         """Runs an app on the brokers of this test until the test ends; returns its probe. Blocks until it has started.
 
         The topics of the app are created. With `may_repeat`, a message that is processed twice does not fail the test.
-        The other arguments are settings.
+        With `may_join_later`, groups that still wait for their partitions are not waited for. The other arguments are
+        settings.
 
         Raises:
             ConfigError, BrokerUnreachable, UnknownTopic, OperationTimeout: The app could not start.
@@ -41,18 +42,18 @@ class Runs:
         settings = {"bootstrap_servers": self._cluster.bootstrap_servers, "kafka": kafka, **given, **settings}
         probe = Probe(app, self._changes, self.wait_idle, may_repeat=may_repeat, **settings)
         self._probes.append(probe)
-        probe.start()
+        probe.start(may_join_later=may_join_later)
         return probe
 
     def wait_idle(self, timeout_s: float, *, at_rest: bool = False) -> None:
-        """Waits until all apps are idle, or at rest. Blocks.
+        """Waits until all apps that the test has not stopped are idle, or at rest. Blocks.
 
         Raises:
             AssertionError: They are not within `timeout_s`.
         """
         if self._admin is None:
             self._admin = Admin(self._cluster.bootstrap_servers, kafka=self._cluster.kafka)
-        apps = [each.running for each in self._probes]
+        apps = [each.running for each in self._probes if not each.is_stopped]
         Idleness(self._admin, apps, self._changes, self._cluster.created).wait(timeout_s, at_rest=at_rest)
 
     def begin(self) -> None:

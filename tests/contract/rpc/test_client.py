@@ -138,7 +138,7 @@ def test_a_responder_that_streams_to_a_plain_call_is_an_error(cluster: Cluster, 
     def hold() -> None:
         go.wait(WITHIN_S)
 
-    with calling(app) as caller, awoke.Producer(cluster.bootstrap_servers) as producer:
+    with calling(app) as caller, awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         pending, (topic, partition) = caller.submit("hold"), caller.replies_at
         headers: dict[str, bytes | str | None] = {"rpc-id": pending.id, "rpc-kind": kind, "rpc-sequence": "0"}
         producer.produce(topic, b"1", headers=headers, partition=partition).wait(WITHIN_S)

@@ -92,6 +92,40 @@ def test_leaving_a_stream_ends_it(cluster: Cluster) -> None:
         assert ended.wait(WITHIN_S)
 
 
+@pytest.mark.parametrize("mode", ["at_least_once", "at_most_once"])
+def test_a_stream_that_waits_for_its_caller_is_given_back_with_its_partition(cluster: Cluster, mode: str) -> None:
+    name, sent, overdue = unique("shop"), Collected[int](), Collected[awoke.Event]()
+    servers, kafka = cluster.bootstrap_servers, cluster.properties
+
+    def new_owner() -> awoke.App:
+        app = awoke.App(name, bootstrap_servers=servers, kafka=kafka)
+        app.rpc.options(mode=mode)
+        app.events.subscribe("job.overdue", overdue.add)
+
+        @app.rpc.method
+        def count(to: int) -> Iterator[int]:
+            for number in range(to):
+                sent.add(number)
+                yield number
+
+        return app
+
+    options: dict[str, Any] = {"window": 4, "timeout_s": 2 * WITHIN_S, "kafka": kafka, "create_topics": True}
+    with rpc.Caller(name, servers, **options) as caller:
+        with running(new_owner()):
+            caller.wait_until_served()
+            stream = iter(caller.stream("count", to=50))
+            assert next(stream) == 0
+            sent.wait_for(5)  # It has sent what the window allows. What grants more comes to the next owner.
+        assert overdue.items == []
+        if mode == "at_most_once":
+            with pytest.raises(rpc.Unavailable, match="cut off"):
+                list(stream)
+            return
+        with running(new_owner()):
+            assert list(stream) == list(range(1, 50))
+
+
 def scatter_until_the_deadline(caller: rpc.Caller, clock: VirtualClock | None) -> rpc.Gathered:
     """Asks for a fourth reply, which does not come. Blocks until the deadline."""
     results = Collected[int]()

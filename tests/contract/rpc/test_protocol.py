@@ -13,7 +13,7 @@ import pytest
 import awoke
 from awoke import rpc
 from awoke.testing import running
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, reading
 from tests.support.rpc_wire import ID, Headers, Wire, sign_reply, sign_request
 from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected
@@ -29,7 +29,7 @@ def served(cluster: Cluster, **options: Any) -> Iterator[Wire]:
     def echo(text: str) -> str:
         return text
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer:
+    with running(app), awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         yield Wire(app, producer)
 
 
@@ -101,7 +101,7 @@ def test_replies_that_make_no_sense_are_counted_and_harmless(cluster: Cluster) -
 
     with (
         calling(app, reply_bytes_max=1_000) as caller,
-        awoke.Producer(cluster.bootstrap_servers) as producer,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
         running_wire(app, producer) as wire,
     ):
         before = caller.counters()
@@ -147,7 +147,7 @@ def test_a_result_that_is_no_json_is_a_clear_error(cluster: Cluster) -> None:
 
     with (
         calling(app) as caller,
-        awoke.Producer(cluster.bootstrap_servers) as producer,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
         running_wire(app, producer) as wire,
     ):
         for kind, error in (("reply", awoke.DecodeError), ("error", rpc.Internal)):
@@ -200,7 +200,7 @@ def test_a_forged_reply_does_not_end_a_call(cluster: Cluster) -> None:
 
     with (
         calling(app, secret=SECRET) as caller,
-        awoke.Producer(cluster.bootstrap_servers) as producer,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
         running_wire(app, producer) as wire,
     ):
         pending = caller.submit("hold")
@@ -221,10 +221,13 @@ def test_a_copied_call_is_not_executed_again(cluster: Cluster) -> None:
     def charge(card: str) -> None:
         seen.add(card)
 
-    with calling(app, secret=SECRET) as caller, awoke.Producer(cluster.bootstrap_servers) as producer:
+    with (
+        calling(app, secret=SECRET) as caller,
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
+    ):
         caller.call("charge", card="visa")
         topic = f"{app.name}.rpc.calls"
-        with awoke.Reader(topic, bootstrap_servers=cluster.bootstrap_servers) as reader:
+        with reading(cluster, topic) as reader:
             wanted = [message for message in reader.read_until_end(WITHIN_S) if b"visa" in (message.value or b"")]
             (message,) = wanted
             producer.produce(topic, message.value, headers=message.headers, partition=message.partition).wait(WITHIN_S)
@@ -240,7 +243,11 @@ def test_another_client_signs_calls_and_checks_replies(cluster: Cluster) -> None
     def tenant(text: str) -> str | None:
         return (rpc.current_call().headers.get("tenant") or b"none").decode() + text
 
-    with running(app), awoke.Producer(cluster.bootstrap_servers) as producer, running_wire(app, producer) as wire:
+    with (
+        running(app),
+        awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer,
+        running_wire(app, producer) as wire,
+    ):
         signed = wire.headers(rpc_method="tenant", rpc_signed="tenant", tenant="7")
         headers = {**signed, "rpc-signature": sign_request(SECRET, wire.topic, b"key", signed, b'["!"]')}
         wire.call(b'["!"]', headers, key=b"key")

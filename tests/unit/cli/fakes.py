@@ -12,7 +12,7 @@ from awoke import dead_letter as form
 from awoke.admin import BrokerInfo, ConfigEntry, GroupInfo, GroupListing, OffsetChange, PartitionInfo, TopicInfo
 from awoke.cli.main import command_line
 from awoke.dead_letters.letters import Letter, letter_of
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 
 FIRST_MS = 1_760_000_000_000
 """When the dead letters of tests failed, unless they say otherwise."""
@@ -34,7 +34,7 @@ def stored(offset: int = 0, *, partition: int = 0, value: bytes = b"value", key:
     }
     headers: list[tuple[str, bytes | None]] = [("trace", b"a")]
     headers += [(name, text.encode()) for name, text in fields.items()]
-    return StoredMessage(key, value, headers, partition=partition, offset=offset)
+    return stored_message(key, value, headers, partition=partition, offset=offset)
 
 
 def letter(offset: int = 0, **changes: Any) -> Letter:

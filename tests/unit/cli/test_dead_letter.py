@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 import typer
 
 import awoke
+from awoke import application
 from awoke import dead_letter as form
 from awoke.cli import dead_letter as commands
 from awoke.cli import letters
@@ -19,10 +21,10 @@ from awoke.dead_letters.letters import Letter, letter_of
 from awoke.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique
-from tests.support.messages import StoredMessage
+from tests.support.messages import changed, stored_message
 from tests.unit.cli.fakes import FIRST_MS, FakeAdmin, letter, run, stored
 
-STRANGER: Any = StoredMessage(None, b"no letter", [])
+STRANGER: Any = stored_message(None, b"no letter", [])
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def test_a_letter_is_shown_completely(topic: list[Any]) -> None:
 def test_a_letter_without_its_value_shows_size_and_digest() -> None:
     message = stored()
     more = [(form.VALUE_BYTES, b"5000"), (form.VALUE_SHA256, b"abc")]
-    shown = whole(letter_of(message._replace(headers=[*message.headers, *more], value=b"")))
+    shown = whole(letter_of(changed(message, headers=[*message.headers, *more], value=b"")))
     assert "value_bytes: 5000\nvalue_sha256: abc\n" in shown
 
 
@@ -364,3 +366,42 @@ def test_a_letter_is_shown_decoded(mock_cluster: MockCluster, monkeypatch: pytes
     assert (document["value"], document["value_schema"], document["origin"]["topic"]) == ({"a": 1}, 1, "orders")
     assert undecoded.startswith(f"note: {topic}[0] offset 1: the value is not decoded: the bytes begin with 7b 7d")
     assert undecoded.endswith("value:\n{}\n")
+
+
+class Order(msgspec.Struct):
+    card: Annotated[str, awoke.Secret]
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app `shop:app`, whose orders have a secret field, and go to the dead letter topic `orders.dead`."""
+
+    def found(target: str) -> awoke.App:
+        app = awoke.App("shop")
+
+        @app.on("orders", dead_letter="orders.dead")
+        def charge(message: awoke.Message[Order]) -> None: ...
+
+        return app
+
+    monkeypatch.setattr(application, "find_app", found)
+
+
+def test_a_letter_is_shown_by_the_types_of_an_app_without_its_secrets(topic: list[Any], shop: None) -> None:
+    topic += [stored(0, value=b'{"card":"4711"}'), stored(1, value=b'{"cardd":"4711"}')]
+    words = ("dead-letter", "show", "orders.dead")
+    assert run(*words, "0:0", "--app", "shop:app").output.endswith('value:\n{\n  "card": "[secret]"\n}\n')
+    document = json.loads(run(*words, "0:0", "--app", "shop:app", "--json").output)
+    assert (document["value"], document["origin"]["topic"]) == ({"card": "[secret]"}, "orders")
+    hidden = run(*words, "0:1", "--app", "shop:app").output
+    assert hidden.startswith("note: orders.dead[0] offset 1: the value is not decoded: it has secret fields, and is")
+    assert hidden.endswith("value:\n[secret]\n")
+    kept = run(*words, "0:0", "--app", "shop:app", "--keep-secrets").output
+    assert kept.endswith('value:\n{\n  "card": "4711"\n}\n')
+
+
+def test_options_that_do_not_fit_an_app_are_refused(topic: list[Any], shop: None) -> None:
+    words = ("dead-letter", "show", "orders.dead", "0:0")
+    assert run(*words, "--app", "shop:app", "--decode").exit_code == 2
+    with pytest.raises(awoke.ConfigError, match="name it with --app"):
+        run(*words, "--keep-secrets")

@@ -9,10 +9,10 @@ import pytest
 import awoke
 from awoke.cli import letters
 from awoke.dead_letters.letters import Letter
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 from tests.unit.cli.fakes import stored
 
-STRANGER: Any = StoredMessage(None, b"no letter", [])
+STRANGER: Any = stored_message(None, b"no letter", [])
 
 
 class FakeReader:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import pytest
 
 import awoke
@@ -88,3 +90,31 @@ def test_wrong_input_is_refused(recording: str, code: Code) -> None:
         run("replay", recording, "shop:app", "--against", recording)
     with pytest.raises(awoke.ConfigError, match="can't be read"):
         run("replay", f"{recording}.no", "shop:app", "--update")
+
+
+class Receipt(msgspec.Struct):
+    total: int
+    card: Annotated[str, awoke.Secret]
+
+
+def test_secret_fields_are_compared_and_shown_only_if_that_is_said(
+    recording: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = "4711"
+
+    def found(target: str) -> awoke.App:
+        app = awoke.App("shop")
+
+        @app.on("orders", output=awoke.Topic("receipts", value=Receipt))
+        def charge(message: awoke.Message[dict[str, int]]) -> Receipt:
+            return Receipt(message.value["total"], card)
+
+        return app
+
+    monkeypatch.setattr(application, "find_app", found)
+    run("replay", recording, "shop:app", "--update")
+    card = "4712"
+    done = run("replay", recording, "shop:app")
+    assert (done.exit_code, done.output.count('  receipts 1 value.card: "[secret]" → "[secret]"')) == (1, 2)
+    assert "471" not in done.output
+    assert '"4711" → "4712"' in run("replay", recording, "shop:app", "--keep-secrets").output

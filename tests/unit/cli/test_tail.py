@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 import awoke
+from awoke import application
 from awoke.cli import tail
 from awoke.registry import RegistryUnavailable, Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 from tests.unit.cli.fakes import run
 
 MESSAGES: list[Any] = [
-    StoredMessage(b"k\t1", b"one\n", [("trace", b"a"), ("trace", None)], topic="orders"),
-    StoredMessage(None, None, [], topic="orders", offset=8, timestamp_ms=None),
-    StoredMessage(b"", b"\xff\\", [("\u2028", b"\x9b")], topic="orders", offset=9),
+    stored_message(b"k\t1", b"one\n", [("trace", b"a"), ("trace", None)], topic="orders"),
+    stored_message(None, None, [], topic="orders", offset=8, timestamp_ms=None),
+    stored_message(b"", b"\xff\\", [("\u2028", b"\x9b")], topic="orders", offset=9),
 ]
 
 
@@ -170,4 +172,81 @@ def test_decoding_needs_a_registry_and_is_not_for_raw_bytes(made: list[Any], mon
     with pytest.raises(awoke.ConfigError, match="no schema registry is set"):
         run("tail", "orders", "--decode")
     assert run("tail", "orders", "--decode", "--raw").exit_code == 2
+    assert made == []
+
+
+class Order(msgspec.Struct):
+    id: int
+    card: Annotated[str, awoke.Secret]
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app `shop:app`: its orders have a secret field, and are MessagePack; its clicks have none, and are JSON."""
+
+    def found(target: str) -> awoke.App:
+        app = awoke.App("shop")
+
+        @app.on(awoke.Topic("orders", value=awoke.msgpack(Order)))
+        def charge(message: awoke.Message[Order]) -> None: ...
+
+        @app.on("clicks")
+        def click(message: awoke.Message[dict[str, int]]) -> None: ...
+
+        return app
+
+    monkeypatch.setattr(application, "find_app", found)
+
+
+def encoded_order(number: int) -> Any:
+    return stored_message(b"k", msgspec.msgpack.encode(Order(number, "4711")), [], topic="orders", offset=number)
+
+
+def test_messages_are_decoded_by_the_types_of_an_app_and_their_secrets_are_masked(
+    made: list[Any], shop: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [
+        stored_message(None, b"4711", [], topic="orders", offset=2),
+        stored_message(None, None, [], topic="orders", offset=3),
+    ]
+    monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter([encoded_order(1), *others]))
+    done = run("tail", "orders", "--until-end", "--keys", "--app", "shop:app")
+    note = "it has secret fields, and is hidden because it can't be decoded by the app's types"
+    assert done.output.splitlines() == [
+        'k\t{"id":1,"card":"[secret]"}',
+        f"note: orders[0] offset 2: the value is not decoded: {note}",
+        "\t[secret]",
+        "\t",
+    ]
+    lines = run("tail", "orders", "--until-end", "--json", "--app", "shop:app").output.splitlines()
+    first, second, third = map(json.loads, lines)
+    assert (first["value"], "value_schema" in first) == ({"id": 1, "card": "[secret]"}, False)
+    assert (second["value"], second["value_note"], third["value"]) == ("[secret]", note, None)
+
+
+def test_secret_fields_are_printed_only_if_that_is_said(
+    made: list[Any], shop: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter([encoded_order(1)]))
+    done = run("tail", "orders", "--until-end", "--app", "shop:app", "--keep-secrets")
+    assert done.output == '{"id":1,"card":"4711"}\n'
+    with pytest.raises(awoke.ConfigError, match="--keep-secrets is about the fields of an app: name it with --app"):
+        run("tail", "orders", "--until-end", "--keep-secrets")
+
+
+def test_a_message_without_secrets_that_does_not_decode_is_shown_with_the_reason(
+    made: list[Any], shop: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [stored_message(None, value, [], topic="clicks", offset=1) for value in (b'{ "x": 1 }', b'{"x": "a"}')]
+    monkeypatch.setattr(FakeReader, "read_until_end", lambda self: iter(messages))
+    first, note, second = run("tail", "clicks", "--until-end", "--app", "shop:app").output.splitlines()
+    assert (first, second) == ('{"x":1}', '{"x": "a"}')
+    assert note.startswith("note: clicks[0] offset 1: the value is not decoded: Expected `int`, got `str`")
+
+
+@pytest.mark.parametrize("options", [["--raw"], ["--decode"], ["--registry-url", "http://a:1"]])
+def test_an_app_is_not_for_raw_bytes_and_names_its_own_registry(
+    options: list[str], made: list[Any], shop: None
+) -> None:
+    assert run("tail", "orders", "--app", "shop:app", *options).exit_code == 2
     assert made == []

@@ -9,11 +9,11 @@ import pytest
 
 import awoke
 from awoke.dead_letters.letters import Filter, letter_of, moment_ms, place_of
-from tests.support.messages import StoredMessage
+from tests.support.messages import changed, stored_message
 from tests.unit.cli.fakes import FIRST_MS, letter, stored
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-STRANGER: Any = StoredMessage(None, b"no letter", [])
+STRANGER: Any = stored_message(None, b"no letter", [])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_key_is_named_as_it_is_or_as_it_is_shown(key: str) -> None:
 
 
 def test_a_letter_without_a_key_has_none_of_any_name() -> None:
-    keyless: Any = stored()._replace(key=None)
+    keyless: Any = changed(stored(), key=None)
     assert not Filter(key="").wants(letter_of(keyless))
 
 

@@ -69,3 +69,7 @@ def test_a_batch_of_no_or_several_partitions_is_refused(messages: list[awoke.Mes
 def test_offsets_that_ascend_are_kept() -> None:
     parts = [Parts(offset, None, None, [], None) for offset in (3, 9, 9, 0, 20)]
     assert [each.offset for each in ascending(parts)] == [3, 9, 10, 11, 20]
+
+
+def test_a_message_may_have_no_timestamp() -> None:
+    assert testing.message(b"", timestamp_ms=None).timestamp_ms is None

@@ -85,3 +85,54 @@ def test_order(awoke_run):
     assert app.settings.workers is None
 """
     inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_a_test_stops_an_app_and_runs_it_again(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    app, said = shop(), []
+    app.on_shutdown(lambda: said.append("closed"))
+    first = awoke_run(app)
+    first.send("orders", b"before")
+    first.idle()
+    assert first.stop()
+    assert first.stop()
+    assert said == ["closed"]
+    second = awoke_run(app)
+    second.send("orders", b"after")
+    second.idle()
+    assert [call.offset for call in first.calls] == [0]
+    assert [call.offset for call in second.calls] == [1]
+
+def test_failures_of_an_app_that_was_stopped_count(awoke_run):
+    probe = awoke_run(shop())
+    probe.send("orders", b"bad")
+    probe.rest()
+    probe.stop()
+"""
+    result = inner(pytester, test)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*a failure that the test did not look at*"])
+
+
+def test_an_app_that_waits_for_its_partitions_may_join_later(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    hangs, go = threading.Event(), threading.Event()
+
+    def hang(message):
+        hangs.set()
+        go.wait(30)
+
+    app, other = awoke.App("shop"), awoke.App("shop")
+    app.on("orders")(hang)
+    other.on("orders")(lambda message: None)
+    first = awoke_run(app)
+    first.send("orders", b"holds the rebalance up")
+    assert hangs.wait(30)
+    second = awoke_run(other, may_join_later=True)
+    assert not second.recorder.assigned
+    go.set()
+    first.idle()
+"""
+    inner(pytester, test).assert_outcomes(passed=1)

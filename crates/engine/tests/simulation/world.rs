@@ -277,9 +277,8 @@ fn route(number: u64) -> RouteKind {
 
 fn concurrency(style: Style) -> Concurrency {
     let share = match style {
-        Style::Singles => [Share::OneLane, Share::WhileShort][random(2) as usize],
+        Style::Singles | Style::Outputs => [Share::OneLane, Share::WhileShort][random(2) as usize],
         Style::Batches => Share::Even,
-        Style::Outputs => [Share::OneLane, Share::WhileShort][random(2) as usize],
         Style::ExactlyOnce => Share::OneLane,
     };
     Concurrency {

@@ -3,6 +3,9 @@
  * A request to a group's coordinator that ended, by its time-out, just before the coordinator was found gave its reference to the call back
  * twice: the process ended with an assertion (librdkafka #4605).
  *
+ * A question for a coordinator was asked three times, within half a second, and then never again: while Kafka made the topic of the
+ * committed offsets, or elected another leader, the request that waited for the coordinator ended by its time-out.
+ *
  * A broker that does not know DeleteGroups or OffsetDelete made librdkafka give its reference to the queue of
  * replies back twice: closing the client ended the process with an assertion. And the error of a DescribeAcls response was dropped:
  * a client without the permission, and brokers without an authorizer, seemed to have no ACLs.
@@ -109,4 +112,33 @@ void __wrap_rd_kafka_coord_req(
         send = send_unless_ended;
     }
     __real_rd_kafka_coord_req(client, kind, key, send, op, delay_ms, timeout_ms, replies, on_response, call);
+}
+
+rd_kafka_resp_err_t __real_rd_kafka_FindCoordinatorRequest(
+    rd_kafka_broker_t *broker, rd_kafka_coordtype_t kind, const char *key, rd_kafka_replyq_t replies, rd_kafka_resp_cb_t *on_response,
+    void *wanted);
+
+/* librdkafka's own callback for requests that wait for a coordinator: one function, which each of them passes. */
+static rd_kafka_resp_cb_t *on_coordinator;
+
+/* The question is asked again, after at most twice the back-off, until the time of the request that waits is over. */
+static void on_coordinator_or_ask_again(
+    rd_kafka_t *client, rd_kafka_broker_t *broker, rd_kafka_resp_err_t error, rd_kafka_buf_t *response, rd_kafka_buf_t *question,
+    void *wanted) {
+    const rd_kafka_coord_req_t *waiting = wanted;
+    if (question->rkbuf_retries >= question->rkbuf_max_retries && rd_timeout_remains(waiting->creq_ts_timeout) != 0) {
+        question->rkbuf_retries = question->rkbuf_max_retries - 1;
+    }
+    on_coordinator(client, broker, error, response, question, wanted);
+}
+
+/* Questions of group members have another queue, and those of transactional producers nothing that is wanted. */
+rd_kafka_resp_err_t __wrap_rd_kafka_FindCoordinatorRequest(
+    rd_kafka_broker_t *broker, rd_kafka_coordtype_t kind, const char *key, rd_kafka_replyq_t replies, rd_kafka_resp_cb_t *on_response,
+    void *wanted) {
+    if (wanted && replies.q == broker->rkb_rk->rk_ops) {
+        __atomic_store_n(&on_coordinator, on_response, __ATOMIC_RELEASE);
+        on_response = on_coordinator_or_ask_again;
+    }
+    return __real_rd_kafka_FindCoordinatorRequest(broker, kind, key, replies, on_response, wanted);
 }

@@ -222,6 +222,8 @@ class Responder:
                 await self._answer(call)
         except ForAnother:
             self._answers.leave_to_another(call)
+        except PartitionWithdrawn:
+            self._answers.give_back(call)
         except BaseException as error:
             is_stopped = call.target.is_async and isinstance(error, asyncio.CancelledError)
             told = Unavailable("the responder has stopped") if is_stopped else error
@@ -322,7 +324,8 @@ class Responder:
         """Sends the results of a stream as fast as its caller takes them. However it ends, the generator is closed.
 
         Raises:
-            DeadlineExceeded: its time is over; a stream that is cut off must not look complete.
+            DeadlineExceeded: its time is over; a stream that is cut off must not look complete. PartitionWithdrawn,
+                Unavailable: as in `_wait_for_credit`.
         """
         async with contextlib.aclosing(results):
             async for result in results:
@@ -337,14 +340,24 @@ class Responder:
             raise out_of_time(call)
 
     async def _wait_for_credit(self, call: IncomingCall) -> None:
-        """Waits until one more result may be sent, and takes its credit; until the call is cancelled at most."""
+        """Waits until one more result may be sent, and takes its credit; until the call is cancelled at most.
+
+        Raises:
+            PartitionWithdrawn: no more is granted here, because the partition is given back. Unavailable: the same, and
+                the call is not executed again.
+        """
         # No result is sent without a reply address, and none before the commit in a transaction.
         if call.transaction_entry is not None or call.reply_to is None:
             return
         credit = call.credit
         assert credit is not None
         while not credit.try_take() and not call.is_cancelled:
-            await until(ResultOf(credit))
+            if not credit.is_withdrawn:
+                await until(ResultOf(credit))
+            elif self._options.mode == "at_most_once":
+                raise Unavailable("the stream was cut off: its partition was taken away")
+            else:
+                raise PartitionWithdrawn
 
     # The event loop of `async def` methods.
 
@@ -369,6 +382,10 @@ class Responder:
             waiting.add_done_callback(lambda _: self._loop is not None and self._loop.stop())
         else:
             self._loop.stop()
+
+
+class PartitionWithdrawn(Exception):
+    """The partition of a call is given back: its next owner executes the call."""
 
 
 async def as_async(results: Generator[Any, None, None]) -> AsyncGenerator[Any, None]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+
+from awoke.secret_topics import NO_SECRETS, SecretPart, SecretTopics, fits
+from awoke.secrets import HIDDEN
 
 Document = Mapping[str, Any]
 
@@ -28,8 +31,13 @@ class Difference(NamedTuple):
     after: str
 
 
-def differences(before: Sequence[Document], after: Sequence[Document], ignored: Sequence[str] = ()) -> list[Difference]:
-    """Returns all fields that differ, by record.
+def differences(
+    before: Sequence[Document],
+    after: Sequence[Document],
+    ignored: Sequence[str] = (),
+    secrets: SecretTopics = NO_SECRETS,
+) -> list[Difference]:
+    """Returns all fields that differ, by record. Secrets are compared, and not shown.
 
     `ignored` are fields that may differ: `state`, `error`, `key`, `value`, `value.total`, `headers.trace`.
     """
@@ -37,7 +45,7 @@ def differences(before: Sequence[Document], after: Sequence[Document], ignored: 
     return [
         Difference(*place, path, _shown(was), _shown(now))
         for place in {**old, **new}
-        for path, was, now in _of_record(old.get(place, {}), new.get(place, {}))
+        for path, was, now in _of_record(old.get(place, {}), new.get(place, {}), secrets)
         if not is_ignored(path, ignored)
     ]
 
@@ -67,7 +75,22 @@ class Nothing:
     """Stands for a value that is missing on one side."""
 
 
-def _of_record(before: Document, after: Document) -> Iterator[Field]:
+class Masked:
+    """A secret: it equals one with the same content, and is shown as a secret and nothing more."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, value: Any) -> None:
+        self._content = msgspec.json.encode(value, enc_hook=lambda inner: inner._content.decode(), order="sorted")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Masked) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+
+def _of_record(before: Document, after: Document, secrets: SecretTopics) -> Iterator[Field]:
     for name in ("state", "error"):
         if before.get(name) != after.get(name):
             yield name, before.get(name, Nothing), after.get(name, Nothing)
@@ -75,19 +98,42 @@ def _of_record(before: Document, after: Document) -> Iterator[Field]:
     for topic in {**old, **new}:
         was, now = old.get(topic, []), new.get(topic, [])
         for place in range(max(len(was), len(now))):
-            for path, *both in _of_output(_at(was, place), _at(now, place)):
+            both_sides = (_masked(_at(each, place), secrets) for each in (was, now))
+            for path, *both in _of_output(*both_sides):
                 yield f"{topic} {place + 1}{path}", *both
 
 
 def _of_output(before: Any, after: Any) -> Iterator[Field]:
     if before is Nothing or after is Nothing:
-        was, now = (each if each is Nothing else _parsed(each["value"]) for each in (before, after))
+        was, now = (each if each is Nothing else each["value"] for each in (before, after))
         yield "", was, now
         return
     if before["key"] != after["key"]:
         yield " key", before["key"], after["key"]
     yield from _walk(" headers", _named(before["headers"]), _named(after["headers"]))
-    yield from _walk(" value", _parsed(before["value"]), _parsed(after["value"]))
+    yield from _walk(" value", before["value"], after["value"])
+
+
+def _masked(output: Any, secrets: SecretTopics) -> Any:
+    """Returns an output with its value parsed, and with its secrets masked. A key is parsed where it may have some."""
+    if output is Nothing:
+        return output
+    of_key, of_value = secrets.of(output["topic"], "key"), secrets.of(output["topic"], "value")
+    key = _without(output["key"], of_key) if of_key else output["key"]
+    return {**output, "key": key, "value": _without(output["value"], of_value)}
+
+
+def _without(content: Any, secrets: Collection[SecretPart]) -> Any:
+    """Returns a key or a value as the JSON that it holds, masked; all of it where it lacks the form of its type."""
+    document = _parsed(content)
+    if content is None or not secrets:
+        return document
+    is_json = isinstance(content, str) and all(each.form == "json" for each in secrets)  # Else it is base64 of bytes.
+    if not is_json or not fits(document, secrets):
+        return Masked(document)
+    for each in secrets:
+        document = each.paths.masked(document, lambda value, path: Masked(value))
+    return document
 
 
 def _walk(path: str, before: Any, after: Any) -> Iterator[Field]:
@@ -134,5 +180,5 @@ def _parsed(value: Any) -> Any:
 def _shown(value: Any) -> str:
     if value is Nothing:
         return MISSING
-    text = msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value, enc_hook=lambda masked: HIDDEN).decode()
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

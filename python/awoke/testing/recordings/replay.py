@@ -73,7 +73,7 @@ def _made(outcome: Outcome, failed: Failed | None, outputs: dict[Place | None, l
 
 def _output(sent: Sent) -> Document:
     return {
-        "topic": sent.topic,
+        "topic": str(sent.topic),
         "key": text_of(sent.key),
         "headers": [[name, text_of(value)] for name, value in sent.headers],
         "value": text_of(sent.data),

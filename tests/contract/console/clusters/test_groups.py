@@ -15,7 +15,7 @@ from tests.support.waiting import Collected
 def filled(cluster: Cluster) -> str:
     topic = unique("topic")
     cluster.create_topic(topic, 2)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, b"x", partition=0) for _ in range(5)], 30)
     return topic
 

@@ -11,7 +11,7 @@ def test_a_reset_of_named_topics_leaves_the_others(mock_cluster: Cluster) -> Non
     admin, group, topics = mock_cluster.admin, unique("group"), [unique("topic"), unique("topic")]
     for each in topics:
         mock_cluster.create_topic(each)
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(each, b"x") for each in topics for _ in range(3)], 30)
     admin.alter_group_offsets(group, {(each, 0): 2 for each in topics})
     preview = preview_reset(admin, group, awoke.Shift(-5), topics[:1])

@@ -22,7 +22,7 @@ def test_a_topic_is_created_shown_and_changed(cluster: Cluster) -> None:
     create_topic(admin, NewTopic(name=name, partitions=2, config={"retention.ms": "1000"}))
     with pytest.raises(awoke.KafkaError, match="exists"):
         create_topic(admin, NewTopic(name=name, partitions=2))
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         awoke.wait_all([producer.produce(name, b"x", partition=0) for _ in range(3)], 30)
     found = show_topic(admin, name)
     assert [(each.partition, each.start, each.end) for each in found.partitions] == [(0, 0, 3), (1, 0, 0)]

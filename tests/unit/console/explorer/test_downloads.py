@@ -9,9 +9,9 @@ import pytest
 
 import awoke
 from awoke.console.explorer.downloads import download
-from tests.support.messages import StoredMessage
+from tests.support.messages import changed, stored_message
 
-MESSAGE: Any = StoredMessage(b"k", b"\xff<script>", [("trace", b"a"), ("raw", b"\xff"), ("none", None)], 'a"/b', 2, 7)
+MESSAGE: Any = stored_message(b"k", b"\xff<script>", [("trace", b"a"), ("raw", b"\xff"), ("none", None)], 'a"/b', 2, 7)
 
 
 def test_a_part_is_a_file_of_bytes_that_no_browser_shows() -> None:
@@ -35,4 +35,4 @@ def test_a_message_is_a_json_document_with_all_parts() -> None:
 
 def test_a_part_that_is_not_there_is_an_error() -> None:
     with pytest.raises(awoke.AwokeError, match="has no key"):
-        download(MESSAGE._replace(key=None), "key")
+        download(changed(MESSAGE, key=None), "key")

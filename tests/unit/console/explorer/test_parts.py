@@ -19,7 +19,7 @@ from awoke.secret_topics import SecretPart, SecretTopics, secrets_of
 from awoke.secrets import HIDDEN
 from awoke.settings import load
 from awoke.testing.registry import EmbeddedRegistry
-from tests.support.messages import StoredMessage
+from tests.support.messages import stored_message
 
 SETTINGS = load({}).values
 
@@ -75,7 +75,7 @@ def test_large_content_is_cut_and_not_decoded(parts: Parts) -> None:
 
 
 def test_hidden_content_tells_its_size_alone() -> None:
-    message: Any = StoredMessage(b"secret key", b'{"item":"secret"}', [("trace", b"secret")], "orders")
+    message: Any = stored_message(b"secret key", b'{"item":"secret"}', [("trace", b"secret")], "orders")
     with Parts(SETTINGS) as parts:
         found = parts.message(message)
     assert b"secret" not in msgspec.json.encode(found).replace(b"trace", b"")
@@ -84,7 +84,7 @@ def test_hidden_content_tells_its_size_alone() -> None:
 
 
 def test_a_tombstone_and_a_missing_key_have_no_content(parts: Parts) -> None:
-    message: Any = StoredMessage(None, None, [("empty", None)], "orders")
+    message: Any = stored_message(None, None, [("empty", None)], "orders")
     found = parts.message(message)
     assert (found.key.form, found.value.form, found.headers[0].value.form) == ("none", "none", "none")
     assert found.key_hash is None
@@ -204,7 +204,7 @@ def test_a_value_with_a_schema_is_masked_by_names() -> None:
 
 def test_all_content_is_hidden_while_the_secrets_are_not_known() -> None:
     secrets = SecretTopics(unknown_because="nobody has told")
-    message: Any = StoredMessage(b"4711", b"4711", [("trace", b"x")], "orders")
+    message: Any = stored_message(b"4711", b"4711", [("trace", b"x")], "orders")
     with Parts(SETTINGS, {}, secrets, reveals=True) as parts:
         found = parts.message(message)
     assert [(each.form, each.text, each.note) for each in (found.key, found.value)] == [

@@ -15,7 +15,7 @@ from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
 from awoke.secret_topics import SecretTopics, secrets_of
 from awoke.settings import load
-from tests.support.messages import StoredMessage
+from tests.support.messages import changed, stored_message
 
 SETTINGS = load({}).values
 
@@ -34,8 +34,8 @@ def parts() -> Iterator[Parts]:
         yield it
 
 
-MESSAGE: Any = StoredMessage(b"Key-1", b'{"item":"Tea","card":{"number":42}}', [("Trace", b"abc")], "payments")
-PACKED: Any = StoredMessage(None, msgspec.msgpack.encode(Order("Tea", {"number": "42"})), [], "orders")
+MESSAGE: Any = stored_message(b"Key-1", b'{"item":"Tea","card":{"number":42}}', [("Trace", b"abc")], "payments")
+PACKED: Any = stored_message(None, msgspec.msgpack.encode(Order("Tea", {"number": "42"})), [], "orders")
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_decoded_value_is_searched(parts: Parts) -> None:
     assert is_hit(text="42", field="1.number")
     assert is_hit(text='"tea"')
     assert not is_hit(text="tea", field="item")
-    assert not matcher(SearchQuery(topic="orders", text="x"), parts)(PACKED._replace(value=b"\xc1"))
-    assert not matcher(SearchQuery(topic="orders", text="x"), parts)(PACKED._replace(value=None))
+    assert not matcher(SearchQuery(topic="orders", text="x"), parts)(changed(PACKED, value=b"\xc1"))
+    assert not matcher(SearchQuery(topic="orders", text="x"), parts)(changed(PACKED, value=None))
 
 
 def test_hidden_contents_are_not_searched() -> None:
@@ -118,8 +118,8 @@ class Payment(msgspec.Struct):
 @pytest.mark.parametrize("has_types", [True, False])
 def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool, has_types: bool) -> None:
     kinds = Payment, Payment
-    message: Any = StoredMessage(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
-    broken: Any = StoredMessage(b"0815", b"4711", [], "orders")
+    message: Any = stored_message(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
+    broken: Any = stored_message(b"0815", b"4711", [], "orders")
     routes = {"orders": RouteDecoders.of(kinds, decoding_of(*kinds, "orders"))} if has_types else {}
     with Parts(SETTINGS, routes, SecretTopics(secrets_of("orders", *kinds)), reveals=True) as parts:
         matches = matcher(SearchQuery(topic="orders", **changes), parts)

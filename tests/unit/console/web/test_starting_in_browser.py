@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_the_page_of_a_start_becomes_the_overview_by_itself(site: Site) -> None:
     assert wrong == []
     page.context.close()
     plain.context.close()
+
+
+def test_a_start_that_has_just_begun_is_shown_in_seconds() -> None:
+    """Its screenshot is the one in the documentation."""
+    with served("tests.support.starting_console", "12") as site:
+        page, wrong = site.page(color_scheme="light")
+        page.goto(site.url)
+        waiting = page.locator(".step", has_text="First report").locator(".where").inner_text()
+        assert re.fullmatch(r"since [0-9.]+ (s|min)", waiting)
+        shoot(page, "start_light")
+        assert wrong == []
+        page.context.close()
 
 
 def test_a_page_that_has_not_changed_is_left_alone(site: Site) -> None:

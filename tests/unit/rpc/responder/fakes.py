@@ -19,6 +19,7 @@ class FakeCredit:
     """The credit of a stream: results may be sent while it lasts."""
 
     is_named = True
+    is_withdrawn = False
 
     def __init__(self, left: int = 1_000) -> None:
         self.left, self.waits = left, 0

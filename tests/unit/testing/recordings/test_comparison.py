@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from awoke.secret_paths import SecretPaths
+from awoke.secret_topics import Form, SecretPart, SecretTopics
 from awoke.testing.recordings.comparison import Difference, differences, is_ignored, report
 
 
@@ -104,3 +106,45 @@ def test_a_report_names_each_record_once() -> None:
 def test_a_long_value_is_cut() -> None:
     ((_, before, _),) = found(made(outputs=[output("x" * 500)]), made(outputs=[output("y")]))
     assert len(before) == 201
+
+
+def secret(*fields: str, part: Any = "value", form: Form = "json", optional: tuple[str, ...] = ()) -> SecretTopics:
+    return SecretTopics([SecretPart("out", part, form, SecretPaths(fields, optional))])
+
+
+def masked(before: Any, after: Any, secrets: SecretTopics) -> list[tuple[str, str, str]]:
+    old, new = ([made(outputs=[] if each is None else [each])] for each in (before, after))
+    return [each[2:] for each in differences(old, new, secrets=secrets)]
+
+
+def test_secrets_are_compared_and_not_shown() -> None:
+    before, after = output('{"id":1,"card":{"no":4711,"on":1}}'), output('{"id":2,"card":{"no":4712,"on":1}}')
+    both = '"[secret]"', '"[secret]"'
+    assert masked(before, after, secret("/card")) == [("out 1 value.id", "1", "2"), ("out 1 value.card", *both)]
+    assert masked(before, after, secret("/card/no"))[1:] == [("out 1 value.card.no", *both)]
+    same = output('{"card":{"on":1,"no":4711},"id":1}')
+    assert masked(before, same, secret("/card")) == []
+    assert len(masked(before, output('{"id":1,"card":{"no":4711.0,"on":1}}'), secret("/card"))) == 1
+    assert masked(before, None, secret("/card")) == [("out 1", '{"id":1,"card":"[secret]"}', "(nothing)")]
+
+
+@pytest.mark.parametrize(
+    ("value", "secrets"),
+    [
+        ("4711", secret("/card")),
+        ("card 4711", secret("/card")),
+        ('{"cards":4711}', secret("/card")),
+        ({"base64": "/w=="}, secret(optional=("/card",))),
+        ('{"card":1,"id":4711}', secret("/card", form="other")),
+    ],
+)
+def test_what_lacks_the_form_of_its_type_is_a_secret_as_a_whole(value: Any, secrets: SecretTopics) -> None:
+    ((path, shown, _),) = masked(output(value), output("[]"), secrets)
+    assert (path, shown) == ("out 1 value", '"[secret]"')
+
+
+def test_secrets_of_keys_are_not_shown() -> None:
+    before, after = output("1", key='{"id":1,"card":4711}'), output("1", key='{"id":2,"card":4711}')
+    shown = ('{"id":1,"card":"[secret]"}', '{"id":2,"card":"[secret]"}')
+    assert masked(before, after, secret("/card", part="key")) == [("out 1 key", *shown)]
+    assert masked(before, output("1"), secret("", part="key")) == [("out 1 key", '"[secret]"', "null")]

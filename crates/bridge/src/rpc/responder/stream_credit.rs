@@ -9,7 +9,8 @@ use crate::rpc::responder::IncomingCall;
 use crate::values::duration;
 use crate::waiting::{Mailbox, wait_until_ready};
 
-/// The credit of a stream. It has a result when there is credit, or none will come because the caller waits no longer.
+/// The credit of a stream. It has a result when there is credit, or none will come: the caller waits no longer, or the
+/// partition of the call is given back.
 #[pyclass(frozen, module = "awoke._native")]
 pub struct StreamCredit {
     pub(super) call: Py<IncomingCall>,
@@ -33,6 +34,12 @@ impl StreamCredit {
     /// Takes the credit of one result; returns `False` if there is none. Does not block.
     fn try_take(&self) -> Result<bool> {
         Ok(self.credit()?.0.try_take())
+    }
+
+    /// True if the partition of the call is given back: its next owner executes the call.
+    #[getter]
+    fn is_withdrawn(&self) -> Result<bool> {
+        Ok(self.credit()?.0.is_withdrawn())
     }
 
     /// True if there is credit, or none will come. Does not block.

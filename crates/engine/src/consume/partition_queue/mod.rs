@@ -27,6 +27,7 @@ use super::shared_job::SharedLanes;
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
 use crate::kafka::{Batch, Client, Queue, TopicPartition, TopicPartitionList};
+use crate::wake::Completion;
 use seek::{Seek, Start};
 
 /// Messages that are kept: to be tried again, or because the route's flow does not allow them yet.
@@ -120,6 +121,8 @@ pub struct PartitionQueue {
     end_epoch: AtomicI32,
     /// Why a job of single messages has to end before its next message: bits of `Interrupt`.
     interrupts: AtomicU8,
+    /// Completed when no job is begun any more, because the partition is given back.
+    withdrawn: Arc<Completion<()>>,
     is_stuck: AtomicBool,
     /// An error has moved librdkafka's position, and no message has come since.
     is_position_wrong: AtomicBool,
@@ -184,6 +187,7 @@ impl PartitionQueue {
             end: AtomicI64::new(-1),
             end_epoch: AtomicI32::new(-1),
             interrupts: AtomicU8::new(0),
+            withdrawn: Arc::default(),
             is_stuck: AtomicBool::new(false),
             is_position_wrong: AtomicBool::new(false),
             is_transactional: settings.is_transactional,
@@ -221,6 +225,7 @@ impl PartitionQueue {
     /// more.
     pub(super) fn close(&self) {
         self.interrupt(Interrupt::Withdrawn);
+        self.withdrawn.complete(());
         self.context.open_partitions.remove(self);
         self.queue.stop_listening();
         self.context.offsets.close(&self.at, self.generation);
@@ -364,7 +369,13 @@ impl PartitionQueue {
     /// Begins no job from now on; one of single messages ends before its next message.
     pub(super) fn withdraw(&self) {
         self.interrupt(Interrupt::Withdrawn);
+        self.withdrawn.complete(());
         self.all_units().for_each(|unit| self.scheduler.withdraw(unit));
+    }
+
+    /// Completed when no job is begun any more, because the partition is given back.
+    pub(crate) const fn withdrawn(&self) -> &Arc<Completion<()>> {
+        &self.withdrawn
     }
 
     fn interrupt(&self, interrupt: Interrupt) {

@@ -1,14 +1,15 @@
 //! Flow control of a stream: how many results the caller has granted in total, and how many were sent.
 //!
 //! Credit is absolute. The request grants the first results; each `more` carries the total number of results
-//! granted so far. A copied or repeated `more` therefore has no effect.
+//! granted so far. A copied or repeated `more` therefore has no effect. No `more` is read any more from a partition
+//! that is given back: it comes to the partition's next owner, which executes the call.
 
 use std::sync::Arc;
 
 use crate::clock::Deadline;
 use crate::rpc::protocol::CREDIT_MAX;
 use crate::sync::{Mutex, lock};
-use crate::wake::{Awaited, Parker, Waker};
+use crate::wake::{Awaited, Completion, Listener, Parker, Waker};
 
 /// The credit of one stream. One thread or task takes; any thread may grant.
 #[derive(Debug)]
@@ -24,13 +25,15 @@ struct Inner {
     sent: u64,
     /// The caller waits no longer: there is nothing to wait for.
     has_ended: bool,
+    /// Its partition is given back: no more is granted here.
+    is_withdrawn: bool,
     /// Threads and tasks to wake when there is credit.
     waiting: Vec<Waker>,
 }
 
 impl Inner {
     const fn is_ready(&self) -> bool {
-        self.has_ended || self.sent < self.granted
+        self.has_ended || self.is_withdrawn || self.sent < self.granted
     }
 }
 
@@ -52,8 +55,17 @@ impl Credit {
 
     /// Ends all waits: the caller waits no longer. Does not block.
     pub fn end(&self) {
+        self.end_waits(|inner| inner.has_ended = true);
+    }
+
+    /// Ends all waits: the partition of the call is given back. Does not block.
+    fn withdraw(&self) {
+        self.end_waits(|inner| inner.is_withdrawn = true);
+    }
+
+    fn end_waits(&self, note: impl FnOnce(&mut Inner)) {
         let mut inner = lock(&self.inner);
-        inner.has_ended = true;
+        note(&mut inner);
         let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);
         waiting.into_iter().for_each(Waker::wake);
@@ -65,6 +77,11 @@ impl Credit {
         let is_granted = inner.sent < inner.granted;
         inner.sent += u64::from(is_granted);
         is_granted
+    }
+
+    /// Returns whether the partition of the call is given back: no more is granted here. Does not block.
+    pub fn is_withdrawn(&self) -> bool {
+        lock(&self.inner).is_withdrawn
     }
 
     /// Returns whether there is credit, or none will come. Does not block.
@@ -121,6 +138,35 @@ impl Awaited for Credit {
     }
 }
 
+impl Listener for Credit {
+    fn tell(&self, _: u64) {
+        self.withdraw();
+    }
+}
+
+/// Ends the waits for credit when the partition of the call is given back; as long as the call lives.
+pub(super) struct WithdrawalWatch {
+    withdrawn: Arc<Completion<()>>,
+    waker: Waker,
+}
+
+impl WithdrawalWatch {
+    pub(super) fn new(withdrawn: &Arc<Completion<()>>, credit: &Arc<Credit>) -> Self {
+        let listener = Arc::clone(credit);
+        let waker = Waker::Listener { listener, token: 0 };
+        if !withdrawn.register(waker.clone()) {
+            credit.withdraw();
+        }
+        Self { withdrawn: Arc::clone(withdrawn), waker }
+    }
+}
+
+impl Drop for WithdrawalWatch {
+    fn drop(&mut self) {
+        self.withdrawn.unregister(&self.waker);
+    }
+}
+
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
@@ -159,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_grant_and_the_end_wake_the_waiting_thread() {
-        for wake in [|credit: &Credit| credit.grant(1), |credit: &Credit| credit.end()] {
+        for wake in [|credit: &Credit| credit.grant(1), Credit::end, Credit::withdraw] {
             let (credit, parker) = (Credit::new(0), Arc::new(Parker::default()));
             let waker = Waker::Parker(Arc::clone(&parker));
             assert!(credit.register(waker.clone()));
@@ -169,5 +215,19 @@ mod tests {
             parker.park_until(&Deadline::NEVER);
             assert!(credit.is_ready() && !credit.register(waker));
         }
+    }
+    #[test]
+    fn a_partition_that_is_given_back_ends_the_waits_of_its_streams() {
+        let withdrawn = Arc::new(Completion::default());
+        let credits = [0, 1].map(|_| Arc::new(Credit::new(0)));
+        let [over, running] = credits.each_ref().map(|credit| WithdrawalWatch::new(&withdrawn, credit));
+        drop(over);
+        withdrawn.complete(());
+        assert_eq!(credits.each_ref().map(|credit| credit.is_withdrawn()), [false, true], "one call is over");
+        assert!(credits[1].is_ready() && !credits[1].try_take(), "there is no credit, and none will come");
+        let late = Arc::new(Credit::new(0));
+        let watch = WithdrawalWatch::new(&withdrawn, &late);
+        assert!(late.is_withdrawn());
+        drop((running, watch));
     }
 }

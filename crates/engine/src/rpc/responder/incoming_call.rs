@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::credit::Credit;
+use super::credit::{Credit, WithdrawalWatch};
 use super::idempotency::Answer;
 use super::options::{AdmissionOptions, MethodRules};
 use super::request::{InvalidRequest, RejectReason};
@@ -12,7 +12,7 @@ use super::settlement::Settlement;
 use super::stage::{Stage, Step, advance};
 use super::ticket::Ticket;
 use crate::clock::{Deadline, monotonic_ns, now_ns};
-use crate::consume::Job;
+use crate::consume::{Job, PartitionQueue};
 use crate::events::EventBox;
 use crate::kafka::TopicPartition;
 use crate::produce::DeliveryHandle;
@@ -88,7 +88,9 @@ pub struct IncomingCall {
     /// Completed when its caller cancels it.
     cancelled: Completion<()>,
     /// Of a stream; the flag says whether the request named a credit.
-    credit: Option<(Credit, bool)>,
+    credit: Option<(Arc<Credit>, bool)>,
+    /// Of a stream that has a partition.
+    _withdrawal: Option<WithdrawalWatch>,
     /// The place of the next reply of a stream.
     sequence: AtomicU64,
     /// Shared with the settlement of its last reply.
@@ -126,6 +128,12 @@ impl IncomingCall {
         let until_ns = moment_ns(times.left_s);
         let is_stream = rules.is_some_and(|(_, rules)| rules.is_stream);
         let not_executed = ticket.as_ref().err().cloned();
+        let credit = is_stream.then(|| Arc::new(Credit::new(head.credit.unwrap_or(0))));
+        let partition = job.as_ref().and_then(Job::partition);
+        let watch = |(credit, partition): (&Arc<Credit>, &Arc<PartitionQueue>)| {
+            WithdrawalWatch::new(partition.withdrawn(), credit)
+        };
+        let withdrawal = credit.as_ref().zip(partition).map(watch);
         Self {
             id: head.id.into(),
             method: head.method.into(),
@@ -143,7 +151,8 @@ impl IncomingCall {
             caller_until_ns: until_ns,
             until_ns: AtomicU64::new(until_ns),
             cancelled: Completion::default(),
-            credit: is_stream.then(|| (Credit::new(head.credit.unwrap_or(0)), head.credit.is_some())),
+            credit: credit.map(|credit| (credit, head.credit.is_some())),
+            _withdrawal: withdrawal,
             sequence: AtomicU64::new(0),
             stage: Arc::default(),
             state: Mutex::new(State { not_executed, job, ..State::default() }),
@@ -224,7 +233,7 @@ impl IncomingCall {
 
     /// The credit of a stream, and whether the request named one; `None` for a call with one result.
     pub fn credit(&self) -> Option<(&Credit, bool)> {
-        self.credit.as_ref().map(|(credit, is_named)| (credit, *is_named))
+        self.credit.as_ref().map(|(credit, is_named)| (&**credit, *is_named))
     }
 
     /// When it is to end, in nanoseconds of the monotonic clock.

@@ -56,6 +56,9 @@ struct Answer {
     is_shared: bool,
 }
 
+/// The partition of a stream is given back: no more credit comes here.
+struct Withdrawn;
+
 fn error(code: &'static str, is_shared: bool) -> Answer {
     Answer { kind: ReplyKind::Error, body: code.as_bytes().to_vec(), code: Some(code), is_shared }
 }
@@ -177,10 +180,10 @@ impl Shared {
             Ok(()) if self.world.service.is_at_most_once && !self.commit(call) => {
                 self.finish(call, error("unavailable", true));
             }
-            Ok(()) => {
-                let answer = self.call_method(call);
-                self.finish(call, answer);
-            }
+            Ok(()) => match self.call_method(call) {
+                Some(answer) => self.finish(call, answer),
+                None => self.give_back(call, Duration::ZERO),
+            },
         }
         self.world.checks.leave_place(self.number, call.call().method_number().expect("it had a place"));
         self.admission.release(call)
@@ -197,12 +200,21 @@ impl Shared {
         is_stored && matches!(committed, Some(Ok(()))) && partition.check_current().is_ok()
     }
 
-    fn call_method(&self, call: &Held) -> Answer {
+    /// Returns the answer of a method; `None` if the next owner of the partition executes the call.
+    fn call_method(&self, call: &Held) -> Option<Answer> {
         let execution = self.world.checks.begin(self.number, call.0.request);
         call.call().method_began();
         let method = call.call().method_number();
         let answer = match method {
-            Some(LIST) => self.send_all(call, &execution),
+            Some(LIST) => match self.send_all(call, &execution) {
+                Err(Withdrawn) if self.world.service.is_at_most_once => Some(error("unavailable", false)),
+                Err(Withdrawn) => {
+                    call.call().method_ended();
+                    self.world.checks.end(&execution, false);
+                    return None;
+                }
+                Ok(answer) => answer,
+            },
             Some(WAIT) => {
                 let wait = call.call().deadline(Some(Duration::from_millis(random(3_000))));
                 let _ = call.call().cancelled().wait(&wait);
@@ -224,28 +236,34 @@ impl Shared {
             _ => Answer { kind: ReplyKind::Result, body: execution.body(0), code: None, is_shared: true },
         });
         self.world.checks.end(&execution, answer.code.is_none() && !call.call().cancelled().is_done());
-        answer
+        Some(answer)
     }
 
     /// Sends the results of a stream as fast as its caller takes them. Returns the error that ends it.
-    fn send_all(&self, call: &Held, execution: &Execution) -> Option<Answer> {
+    ///
+    /// # Errors
+    /// The partition is given back while it waits for credit.
+    fn send_all(&self, call: &Held, execution: &Execution) -> Result<Option<Answer>, Withdrawn> {
         let (credit, _) = call.call().credit().expect("a stream");
         for place in 0..super::callers::items_of(call.0.request) {
             take_time();
             while !credit.try_take() && !call.call().is_cancelled() {
+                if credit.is_withdrawn() {
+                    return Err(Withdrawn);
+                }
                 let limit = Duration::try_from_secs_f64(call.call().remaining_s()).unwrap_or_default();
                 let wait = self.world.checks.wait("a wait for credit", limit, None);
                 credit.wait(&call.call().deadline(None));
                 drop(wait);
             }
             if call.call().is_cancelled() {
-                return Some(error("deadline_exceeded", false));
+                return Ok(Some(error("deadline_exceeded", false)));
             }
             if self.send(call, ReplyKind::Item, &execution.body(place), None).is_err() {
-                return Some(error("internal", true));
+                return Ok(Some(error("internal", true)));
             }
         }
-        None
+        Ok(None)
     }
 
     fn end_not_executed(&self, call: &Held, reason: NotExecuted) {

@@ -27,7 +27,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
 def filled(cluster: Cluster) -> str:
     topic = unique("topic")
     cluster.create_topic(topic)
-    with awoke.Producer(cluster.bootstrap_servers) as producer:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
         values = [json.dumps({"item": "tea"}), HOSTILE, "secret-2"]
         awoke.wait_all(
             [producer.produce(topic, each, key="secret-key", headers=[("h", HOSTILE)]) for each in values], 30
@@ -132,7 +132,7 @@ def test_a_console_beside_its_app_decodes_by_the_types_of_the_routes(mock_cluste
     @app.on(topic, value=awoke.msgpack(dict[str, int]))
     def handle(message: awoke.Message[dict[str, int]]) -> None: ...
 
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         producer.produce(topic, b"\x81\xa1n\x07").wait(30)
     web = asgi(app, payloads=True)
     with TestClient(web, base_url="http://localhost") as client:

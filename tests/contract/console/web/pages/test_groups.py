@@ -11,7 +11,7 @@ from tests.support.clusters import Cluster, unique
 def test_offsets_are_previewed_and_moved_by_an_admin(mock_cluster: Cluster) -> None:
     topic, group, app = unique("topic"), unique("team/group"), unique("app")
     mock_cluster.create_topic(topic)
-    with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
+    with awoke.Producer(mock_cluster.bootstrap_servers, kafka=mock_cluster.properties) as producer:
         awoke.wait_all([producer.produce(topic, b"x") for _ in range(5)], 30)
     mock_cluster.admin.alter_group_offsets(group, {(topic, 0): 4})
     with client_of(mock_cluster, Role.ADMIN, app=app) as client:

@@ -46,7 +46,7 @@ class Shop:
         for each in (self.topic, self.dead, self.other, self.eu):
             cluster.create_topic(each)
         put(cluster, self.dead, (b"k", json.dumps(VALUES[0]).encode(), headers_of(self.topic, "no card")))
-        with awoke.Producer(cluster.bootstrap_servers) as producer:
+        with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
             values = [json.dumps(each) for each in VALUES]
             sent = [producer.produce(topic, each) for topic in (self.topic, self.eu, self.other) for each in values]
             awoke.wait_all(sent, 30)
