@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.testing.questions import QUESTIONS
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 """A program, and the output that is shown below it, if any."""
@@ -204,3 +206,19 @@ def test_the_files_in_the_tables_exist(page: Path) -> None:
     first = [row.split("|")[1] for table in tables for row in table.splitlines()]
     names = {name for cell in first for name in re.findall("`(.+?)`", cell)}
     assert sorted(name for name in names if not is_place(name)) == []
+
+
+TOOLS = {"awoke": "awoke_tests.py", "FastStream": "faststream_tests.py", "Temporal": "temporal_tests.py"}
+
+
+def test_each_answer_about_test_tools_has_its_test() -> None:
+    """A *yes* in the table of bench/README.md is a test of that tool; a tool that can't has no such test."""
+    folder = REPOSITORY / "bench" / "testing"
+    table = re.search(r"^\| Question \|.*\n\|[-|]+\n((?:\|.*\n)+)", (REPOSITORY / "bench/README.md").read_text(), re.M)
+    assert table is not None
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
+    assert [row[0] for row in rows] == list(QUESTIONS.values())
+    for number, file in enumerate(TOOLS.values(), 1):
+        tests = set(re.findall(r"^(?:async )?def test_(\w+)\(", (folder / file).read_text(), re.MULTILINE))
+        yes = {name for name, row in zip(QUESTIONS, rows, strict=True) if row[number] == "yes"}
+        assert tests == yes, file

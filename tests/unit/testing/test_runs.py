@@ -136,3 +136,16 @@ def test_order(awoke_run):
     first.idle()
 """
     inner(pytester, test).assert_outcomes(passed=1)
+
+
+def test_an_app_that_a_test_has_stopped_is_not_waited_for(pytester: pytest.Pytester) -> None:
+    test = """
+def test_order(awoke_run):
+    audit = awoke.App("audit")
+    audit.on("orders")(lambda message: None)
+    stops, goes_on = awoke_run(audit), awoke_run(shop())
+    stops.stop()
+    goes_on.send("orders", b"first")
+    goes_on.idle(2)
+"""
+    inner(pytester, test).assert_outcomes(passed=1)
