@@ -272,7 +272,8 @@ mod tests {
     fn an_empty_buffer_keeps_little_memory() {
         let buffer = ReorderBuffer::default();
         for ordinal in (0..100_000).rev() {
-            drop(buffer.add(ordinal, ordinal));
+            let expected = if ordinal == 0 { Added::Runs } else { Added::Waits };
+            assert_eq!(buffer.add(ordinal, ordinal), expected);
         }
         assert_eq!(run(&buffer).len(), 100_000);
         assert!(buffer.state().places.capacity() <= 2 * KEPT);
@@ -297,11 +298,10 @@ mod tests {
                             }
                             _ => buffer.add(ordinal, ordinal) == Added::Runs,
                         };
-                        while runs {
-                            let run = buffer.take_run(3);
-                            if run.is_empty() {
-                                break;
-                            }
+                        if !runs {
+                            continue;
+                        }
+                        while let run @ [_, ..] = &buffer.take_run(3)[..] {
                             out.try_lock().expect("one runner").extend(run);
                         }
                     }
