@@ -9,9 +9,11 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from awoke.testing import EmbeddedCluster, Faults
 from tests.support.clusters import RealCluster, unique
 from tests.support.swarms import PARTITIONS, Flow, Swarm, check, gone, send
 
@@ -151,6 +153,24 @@ def test_under_kip_848_a_killed_node_comes_back_with_another_name(
         swarm.wait_until(lambda found: sum(each["assigned"] for each in found["nodes"]) == PARTITIONS, 90)
         check(swarm, flow.stop())
         assert swarm.stop() == 0
+
+
+def test_a_test_kills_a_node_by_its_faults(tmp_path: Path) -> None:
+    topic = unique("swarm")
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic(topic, PARTITIONS)
+        with Swarm(cluster.bootstrap_servers, topic, tmp_path) as swarm, Faults(cluster) as faults:
+            before = {each["pid"] for each in swarm.wait_up(assigned=PARTITIONS)["nodes"]}
+            fault = faults.kill_node(swarm.socket, 2)
+            swarm.wait_until(lambda found: all(each["pid"] for each in found["nodes"]) and pids(found) != before)
+            assert len(pids(swarm.wait_up()) & before) == 1, "one process is another one"
+            assert "kill node 2" in str(fault)
+            assert swarm.stop() == 0
+
+
+def pids(found: dict[str, Any]) -> set[int]:
+    """Returns the processes of a swarm's nodes."""
+    return {each["pid"] for each in found["nodes"]}
 
 
 def test_what_a_node_leaves_behind_ends_with_the_swarm(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:

@@ -57,6 +57,14 @@ class TestService:
         """
         return self.app.caller(self.app.name).call(method, timeout_s=timeout_s, **arguments)
 
+    async def acall(self, method: str, *, timeout_s: float = 10.0, **arguments: Any) -> Any:
+        """Calls a method over Kafka and returns its result, for a test that is `async def`.
+
+        Raises:
+            RpcError: As the method says, or `DeadlineExceeded` after `timeout_s`.
+        """
+        return await self.app.caller(self.app.name).acall(method, timeout_s=timeout_s, **arguments)
+
     def _recorded(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a function that records each call before it calls another one.
 

@@ -112,6 +112,9 @@ fn described(cluster: &Cluster, index: usize, partition: &Partition) -> Describe
         .with_replica_nodes(ids(&|_| true))
         .with_isr_nodes(ids(&is_up))
         .with_offline_replicas(ids(&|id| !is_up(id)))
+        // There are none, as in Apache Kafka. Its Java client takes no null for that.
+        .with_eligible_leader_replicas(Some(Vec::new()))
+        .with_last_known_elr(Some(Vec::new()))
 }
 
 pub(crate) fn describe_log_dirs(
