@@ -57,6 +57,9 @@ class FakeLive:
     def start(self) -> None: ...
     def close(self) -> None: ...
     def refresh(self) -> None: ...
+    def late_in_s(self) -> float | None:
+        return None
+
     def subscribe(self, call: Callable[[], None]) -> Callable[[], None]:
         self.told.append(call)
         return lambda: self.told.remove(call)
