@@ -26,6 +26,8 @@ FINDINGS = """async (rules) => {
   const found = await axe.run({ resultTypes: ["violations"], ...(rules.length ? { runOnly: rules } : {}) });
   return found.violations.map((each) => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
 }"""
+unasked = set[str]()
+"""The pages of which axe was not asked, because it is not there."""
 NARROW = {"width": 390, "height": 844}
 
 needs_chromium = pytest.mark.skipif(
@@ -91,6 +93,10 @@ def served(module: str, *arguments: str) -> Iterator[Site]:
     for each in threading.enumerate():
         if each.name.startswith("asyncio-waitpid"):  # The driver has ended; its thread ends a moment later.
             each.join(60)
+    if unasked:  # All else has been looked at.
+        count = len(unasked)
+        unasked.clear()
+        pytest.skip(f"axe was not asked about {count} pages: {AXE.name} is missing, `make console-assets` fetches it")
 
 
 def confirm(page: Any, label: str, **fields: str) -> None:
@@ -119,8 +125,9 @@ def shoot(page: Any, name: str) -> None:
 
 
 def findings_of(page: Any, *rules: str) -> list[str]:
-    """Returns what axe finds on a page by these rules, or by all; nothing where it was not fetched."""
+    """Returns what axe finds on a page by these rules, or by all; without it the test is skipped at its end."""
     if not AXE.exists():
+        unasked.add(page.url)
         return []
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())

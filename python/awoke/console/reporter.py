@@ -119,7 +119,7 @@ class Reporter:
         listen = self._events.subscribe
         self._end_listening = [listen(each, self._on_change) for each in CHANGES]
         self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
-        self._end_listening.append(listen(ClientStatistics, self._reports.stable.on_event))
+        self._end_listening.append(listen(ClientStatistics, self._on_statistics))
         self._admin = Admin(settings=self._settings)
         self._producer = Producer(settings=self._settings, events=Silent())
         self._thread.start()
@@ -146,14 +146,19 @@ class Reporter:
 
     def _on_change(self, event: Event) -> None:
         self._is_stopping = self._is_stopping or isinstance(event, AppStopping)
-        self._change()
+        self.tell_soon()
+
+    def _on_statistics(self, event: Event) -> None:
+        if self._reports.stable.on_event(event):
+            self.tell_soon()
 
     def _on_failure(self, event: Event) -> None:
         self._errors.add(event)
         self._reports.failures_by_handler[str(event.fields.get("handler", ""))] += 1
-        self._change()
+        self.tell_soon()
 
-    def _change(self) -> None:
+    def tell_soon(self) -> None:
+        """Lets the next report come at once: what the app shows has changed. Does not block."""
         if not self._is_dirty:  # One wake-up for all changes until the next report.
             self._is_dirty = True
             self._changed.set()
@@ -191,7 +196,7 @@ class Reporter:
         producer = self._producer
         if producer is not None:
             self._send(producer, self.topics.audit, msgspec.json.encode(audit), audit.node)
-            self._change()
+            self.tell_soon()
 
     def send(self, topic: str, value: bytes | None, key: bytes, timeout_s: float) -> None:
         """Sends a record and waits until the brokers have it. Blocks up to `timeout_s`.

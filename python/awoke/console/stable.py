@@ -51,22 +51,28 @@ class StableOffsets:
     def __init__(self) -> None:
         self._known: Mapping[tuple[str, int], Stable] = {}
 
-    def on_event(self, event: Event) -> None:
-        """Takes the statistics of a consumer. One thread at a time."""
+    def on_event(self, event: Event) -> bool:
+        """Takes the statistics of a consumer; returns whether an open transaction has appeared or ended.
+
+        One thread at a time.
+        """
         assert isinstance(event, ClientStatistics)
         try:
             client = _decoder.decode(event.json)
         except msgspec.MsgspecError:
-            return  # librdkafka changed its form: nothing is known then.
+            return False  # librdkafka changed its form: nothing is known then.
         if client.type != "consumer":
-            return
-        found = dict(self._known)
+            return False
+        found, is_changed = dict(self._known), False
         for topic, its in client.topics.items():
             for number, at in its.partitions.items():
                 place = (topic, int(number))
                 if int(number) >= 0 and at.ls_offset >= 0:
-                    found[place] = after(found.get(place), at)
+                    before = found.get(place)
+                    now = found[place] = after(before, at)
+                    is_changed |= now.open_since_ms != (None if before is None else before.open_since_ms)
         self._known = found
+        return is_changed
 
     def find(self, topic: str, partition: int) -> Stable | None:
         """Returns the last stable offset of a partition; None where it is not known."""

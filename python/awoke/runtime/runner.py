@@ -17,7 +17,7 @@ from awoke.console.commands.pauses import DurablePauses
 from awoke.console.commands.service import Commands, CommandService
 from awoke.console.reporter import Reporter
 from awoke.console.secret_names import names_of
-from awoke.console.views import Audit
+from awoke.console.views import Audit, SwarmNode
 from awoke.drive import drive
 from awoke.errors import ConfigError
 from awoke.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
@@ -213,6 +213,12 @@ class AppRunner(Steering):
         if self.commands is not None:
             return self.commands.actions
         return Actions(self.app.name, "" if self.console is None else self.console.node, self, self.record)
+
+    def tell_swarm(self, supervisor_pid: int, nodes: list[SwarmNode]) -> None:
+        """Takes what the supervisor says of its nodes; the console, if there is one, shows it. Does not block."""
+        self.swarm = (supervisor_pid, nodes)
+        if self.console is not None:
+            self.console.tell_soon()
 
     def record(self, audit: Audit) -> None:
         """Sends the record of a command, where the app has a console. Does not block."""

@@ -230,7 +230,7 @@ class Node:
                 continue
             if isinstance(message, protocol.Swarm):
                 nodes = [msgspec.convert(each, SwarmNode, from_attributes=True) for each in message.nodes]
-                server.swarm = (message.pid, nodes)
+                server.tell_swarm(message.pid, nodes)
                 continue
             if isinstance(message, protocol.Noted):
                 server.record(audited.audit_of(message))

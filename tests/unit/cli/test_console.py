@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import awoke
@@ -12,6 +13,7 @@ from awoke.cli.console import found_app, is_loopback
 from awoke.cli.main import command_line
 from awoke.console.web import serving
 from awoke.errors import ConfigError
+from tests.unit.console.web.fakes import assert_read_only
 
 
 class FakeServer:
@@ -58,3 +60,10 @@ def test_an_app_is_imported_and_gets_the_brokers_of_the_command_line(monkeypatch
 )
 def test_loopback_is_told_from_other_addresses(host: str, is_local: bool) -> None:
     assert is_loopback(host) is is_local
+
+
+def test_it_allows_no_action_and_shows_no_payload_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch).exit_code == 0
+    ((web, _, _),) = FakeServer.made
+    with TestClient(web, base_url="http://localhost", follow_redirects=False) as client:
+        assert_read_only(client)

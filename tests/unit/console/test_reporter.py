@@ -11,6 +11,7 @@ import pytest
 import awoke
 from awoke.console.reporter import CLIENT, Reporter, client_settings
 from awoke.errors import BrokerUnreachable, QueueFull
+from awoke.events import ClientStatistics
 from awoke.settings import load
 from tests.unit.console.test_reports import group_of, shown_of
 
@@ -86,3 +87,25 @@ def test_its_client_has_the_apps_login_and_no_transactions() -> None:
     given = {"transactional.id": "shop", "sasl.username": "ann"}
     kafka = client_settings(awoke.settings.Settings(kafka=given)).kafka
     assert kafka == {"sasl.username": "ann", **CLIENT}
+
+
+def statistics(last_stable: int, end: int) -> ClientStatistics:
+    at = f'{{"ls_offset": {last_stable}, "hi_offset": {end}}}'
+    text = f'{{"type": "consumer", "topics": {{"orders": {{"partitions": {{"0": {at}}}}}}}}}'
+    return ClientStatistics(client="c", json=text)
+
+
+def test_a_transaction_that_appears_or_ends_is_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reporter, "_run", lambda _: None)  # Nothing is sent.
+    events = awoke.Events()
+    made = Reporter(shown_of(group_of()), "shop", events, load({"bootstrap_servers": NO_BROKER}))
+    made.start()
+    try:
+        found = list[bool]()
+        for last_stable, end in [(5, 5), (5, 8), (5, 9), (9, 9), (10, 10)]:
+            made._is_dirty = False
+            events.emit(statistics(last_stable, end))
+            found.append(made._is_dirty)
+        assert found == [False, True, False, True, False]
+    finally:
+        made.close(1.0)

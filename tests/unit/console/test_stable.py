@@ -9,12 +9,12 @@ from awoke.console.stable import StableOffsets
 from awoke.events import ClientStatistics
 
 
-def told(offsets: StableOffsets, last_stable: int, end: int, kind: str = "consumer") -> None:
+def told(offsets: StableOffsets, last_stable: int, end: int, kind: str = "consumer") -> bool:
     text = (
         f'{{"type": "{kind}", "topics": {{"orders": {{"partitions": {{'
         f'"0": {{"ls_offset": {last_stable}, "hi_offset": {end}}}, "-1": {{"ls_offset": 5}}}}}}}}}}'
     )
-    offsets.on_event(ClientStatistics(client="c", json=text))
+    return offsets.on_event(ClientStatistics(client="c", json=text))
 
 
 def test_an_open_transaction_keeps_the_time_at_which_it_was_seen_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +36,10 @@ def test_what_is_not_known_is_not_told() -> None:
     told(offsets, 5, 8, "producer")
     offsets.on_event(ClientStatistics(client="c", json="{"))
     assert offsets.find("orders", 0) is None
+
+
+def test_a_transaction_that_appears_or_ends_is_a_change() -> None:
+    offsets = StableOffsets()
+    ends = [(5, 5), (5, 8), (5, 9), (9, 9), (10, 10)]
+    assert [told(offsets, last_stable, end) for last_stable, end in ends] == [False, True, False, True, False]
+    assert not told(offsets, 5, 12, "producer")

@@ -49,3 +49,19 @@ def test_a_node_tells_of_its_partitions_when_all_groups_have_assigned_them() -> 
             node._say(protocol.Holds(0))
         said = [protocol.decode_node(ours.recv(protocol.MESSAGE_MAX)) for _ in range(4)]
         assert said == [protocol.Holds(0), protocol.Holds(0), protocol.Assigned(), protocol.Holds(0)]
+
+
+def test_what_the_supervisor_says_of_its_nodes_is_reported_soon() -> None:
+    app = awoke.App("shop", console=True)
+    ours, theirs = protocol.pair()
+    with contextlib.closing(Inbox()) as heard, ours, theirs:
+        node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
+        runner = AppRunner(app)
+        assert runner.console is not None
+        assert not runner.console._is_dirty
+        ours.send(protocol.encode(protocol.Swarm(7, [protocol.NodeOfSwarm(1, "restarting", 1, "killed")])))
+        ours.shutdown(socket.SHUT_WR)
+        node._execute(runner)
+        assert runner.swarm[0] == 7
+        assert [each.node for each in runner.swarm[1]] == [1]
+        assert runner.console._is_dirty

@@ -38,7 +38,7 @@ FORM_BYTES_MAX = 1 << 20
 COALESCING_S = 0.1
 """Changes within this time are told to a browser at once."""
 TICK_S = 2.0
-"""A browser is told to look again after this time without a change: ages and waits go on."""
+"""A browser is told to look again after this time without a change, or when brokers are late: ages and waits go on."""
 THREADS = 8
 """The pages that may wait for brokers at once."""
 STREAMS_MAX = 100
@@ -303,8 +303,9 @@ class Changes(Checked):
             await self.on_thread(lambda _: live.start(), None)
             yield "retry: 2000\n\n"
             while not live.is_closed:
+                late_in_s = live.late_in_s()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(TICK_S):
+                    async with asyncio.timeout(TICK_S if late_in_s is None else min(TICK_S, late_in_s)):
                         await changed.wait()
                 await asyncio.sleep(COALESCING_S)
                 name = REPLAY if names == {REPLAY} else CHANGE

@@ -39,6 +39,8 @@ FIRST_S = 5.0
 OFFSETS_FIRST_S = 0.05
 """The longest wait of a first request for the offsets of groups after that: they are shown as soon as they come."""
 TIMEOUT_S = 10.0
+LATE_S = 1.0
+"""Brokers that have not answered for longer are a problem that pages show."""
 BROKERS, REPORTS, FIRST = "Brokers", "Reports", "First report"
 """The steps that the console knows itself."""
 
@@ -59,12 +61,16 @@ class Live(Observable):
         self._has_nodes = self._is_followed = False
         """A process has reported and not stopped; the reports were read to their end."""
         self._version = 0
-        self._built: tuple[int, float, Snapshot] | None = None
+        self._built: tuple[tuple[int, bool], float, Snapshot] | None = None
         self._readers: list[Reader] = []
         self._admin: Admin | None = None
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._asked_s = float("-inf")
+        self._open_s: float | None = None
+        """Since when the offsets are asked for; None: the brokers have answered."""
+        self._can_ask = False
+        """The thread that asks waits for a request."""
         self._wanted = threading.Condition(self._lock)
         self._read = {"reports": threading.Event(), "offsets": threading.Event()}
         self._shown = threading.Event()
@@ -123,8 +129,20 @@ class Live(Observable):
     def refresh(self) -> None:
         """Asks for new offsets, unless they are fresh. Does not block."""
         with self._lock:
-            if monotonic_s() - self._asked_s > FRESH_S:
+            now_s = monotonic_s()
+            if now_s - self._asked_s > FRESH_S:
+                if self._can_ask and self._open_s is None:
+                    self._open_s = now_s
                 self._wanted.notify_all()
+
+    def late_in_s(self) -> float | None:
+        """Returns the time after which pages must say that brokers do not answer; None: there is no such moment."""
+        with self._lock:
+            now_s = monotonic_s()
+            return None if self._open_s is None or self._is_late(now_s) else self._open_s + LATE_S - now_s
+
+    def _is_late(self, now_s: float) -> bool:
+        return self._open_s is not None and now_s - self._open_s >= LATE_S
 
     def note(self, name: str, state: StepState, text: str) -> None:
         """Keeps the state of a step of the start, which pages show until a process reports. Does not block."""
@@ -142,21 +160,24 @@ class Live(Observable):
         self._read["offsets"].wait(OFFSETS_FIRST_S)
         with self._lock:
             now_s = monotonic_s()
-            if self._built is not None and self._built[0] == self._version and now_s - self._built[1] < 1.0:
+            state = (self._version, self._is_late(now_s))
+            if self._built is not None and self._built[0] == state and now_s - self._built[1] < 1.0:
                 return self._built[2]
             found = self._build()
-            self._built = (self._version, now_s, found)
+            self._built = (state, now_s, found)
         self._shown.set()
         return found
 
     def _build(self) -> Snapshot:
-        view = self._state.view(self._groups)
+        view, problems, now_s = self._state.view(self._groups), set(self._problems.values()), monotonic_s()
+        if self._open_s is not None and self._is_late(now_s) and "offsets" not in self._problems:
+            problems.add(f"the brokers have not answered for {now_s - self._open_s:.0f} s")
         return Snapshot(
             self._version,
             view,
             self._state.reports(),
             list(self._errors),
-            problem="; ".join(sorted(set(self._problems.values()))) or None,
+            problem="; ".join(sorted(problems)) or None,
             is_read=self._is_followed,
             audit=list(self._audit),
             trends=self._state.kinds.trends(),
@@ -295,21 +316,33 @@ class Live(Observable):
     def _next_request(self) -> bool:
         with self._lock:
             if self._asked_s != float("-inf") and not self._is_closed:
+                self._can_ask = True
                 self._wanted.wait()
+                self._can_ask = False
             self._asked_s = monotonic_s()
+            self._open_s = self._asked_s if self._open_s is None else self._open_s
             return not self._is_closed
 
     def _ask_once(self, admin: Admin) -> None:
         with self._lock:
             names = self._state.groups()
         try:
-            groups = [group_of(admin, name, TIMEOUT_S) for name in names]
+            groups = [self._group_of(admin, name) for name in names]
         except AwokeError as error:
             self._fail("offsets", "", error)
+            with self._lock:
+                self._open_s = None
+            self._tell()
             return
         with self._lock:
-            self._groups = groups
+            self._groups, self._open_s = groups, None
             self._problems.pop("offsets", None)
             self._version += 1
         self._set("offsets")
         self._tell()
+
+    def _group_of(self, admin: Admin, name: str) -> GroupView:
+        found = group_of(admin, name, TIMEOUT_S)
+        with self._lock:
+            self._open_s = monotonic_s()  # The brokers have answered: the next group is another question.
+        return found

@@ -57,6 +57,9 @@ class FakeLive:
     def start(self) -> None: ...
     def close(self) -> None: ...
     def refresh(self) -> None: ...
+    def late_in_s(self) -> float | None:
+        return None
+
     def subscribe(self, call: Callable[[], None]) -> Callable[[], None]:
         self.told.append(call)
         return lambda: self.told.remove(call)
@@ -146,3 +149,11 @@ class Here(ThreadPoolExecutor):
         done: Future[Any] = Future()
         done.set_result(function(*args, **fields))
         return done
+
+
+def assert_read_only(client: TestClient) -> None:
+    """Fails unless a console refuses to stop the app, and hides the contents of messages."""
+    refused = client.post("/commands/stop", headers={"Sec-Fetch-Site": "same-origin"})
+    assert (refused.status_code, "you may not do this" in refused.text) == (403, True)
+    assert client.get("/topics/orders/search?format=json").json()["is_hidden"] is True
+    assert client.get("/topics/orders/messages/0/0/file").status_code == 403

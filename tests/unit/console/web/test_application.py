@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import quote
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from awoke.console.letters.runs import Runs
 from awoke.console.web.application import Changes, Checked
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Page
 from awoke.console.web.site import ACTIONS, PAGES
-from tests.unit.console.web.fakes import FakeLive, console, hostile, parts_of, report
+from awoke.settings import load
+from tests.unit.console.web.fakes import HOSTILE, FakeLive, assert_read_only, console, hostile, parts_of, report
 
 PATHS = [each.path for each in PAGES if "{" not in each.path]
 
@@ -108,3 +111,24 @@ def test_a_nul_is_a_wrong_request_and_no_crash(path: str) -> None:
     with console(policy=lambda scope: Role.ADMIN, verbs=["*"]) as client:
         headers = {"Sec-Fetch-Site": "same-origin"}
         assert client.post("/topics", data={"name": "a\0", "reason": "r"}, headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/errors/", "/processes/"])
+def test_the_page_of_one_hostile_thing_is_harmless(path: str) -> None:
+    live = hostile()
+    with console(live) as client:
+        page = client.get(path + quote(HOSTILE, safe=""))
+        found = client.get(path + quote(HOSTILE, safe=""), headers={"Accept": "application/json"})
+    assert (page.status_code, found.status_code) == (200, 200)
+    assert "alert(1)" in page.text, "the text itself is shown"
+    for harmful in ("<script>alert", "\x1b", "\u202e"):
+        assert harmful not in page.text
+    assert "\x1b" not in found.text
+
+
+def test_a_mounted_console_allows_no_action_and_shows_no_payload_by_default() -> None:
+    from awoke.console import asgi
+
+    web = asgi("shop", settings=load({"bootstrap_servers": "127.0.0.1:1"}).values)
+    with TestClient(web, base_url="http://localhost", follow_redirects=False) as client:
+        assert_read_only(client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -31,7 +32,20 @@ def test_files_of_others_may_be_missing(tmp_path: Path) -> None:
 
 def test_the_style_is_small() -> None:
     assert (STATIC / "console.css").stat().st_size <= 12_000
-    assert sum(each.stat().st_size for each in STATIC.rglob("*") if each.suffix in (".css", ".js")) <= 110_000
+    scripts = [each for each in STATIC.rglob("*") if each.suffix in (".css", ".js")]
+    assert sum(each.stat().st_size for each in scripts) <= 110_000
+    assert sum(len(gzip.compress(each.read_bytes())) for each in scripts) <= 45_000
+
+
+def test_each_table_has_a_caption() -> None:
+    tables = [(each.name, found) for each in TEMPLATES.glob("*.html") for found in tables_of(each.read_text())]
+    assert tables
+    assert [table for table in tables if not re.match(r"<table[^>]*>\s*<caption>\s*\S", table[1])] == []
+
+
+def tables_of(text: str) -> list[str]:
+    """Returns the beginning of each table."""
+    return [text[each.start() : each.start() + 200] for each in re.finditer("<table", text)]
 
 
 def test_no_template_has_what_the_policy_for_content_refuses() -> None:

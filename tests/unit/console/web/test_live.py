@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -14,12 +15,13 @@ import awoke
 from awoke.admin import Admin
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import MAJOR, Audit, ErrorRecord, GroupView
+from awoke.console.web import application
 from awoke.console.web import live as live_module
 from awoke.console.web.live import Live
 from awoke.embedded import EmbeddedCluster
 from awoke.settings import Settings, load
-from tests.support.waiting import Collected
-from tests.unit.console.web.fakes import report
+from tests.support.waiting import Collected, wait_until
+from tests.unit.console.web.fakes import parts_of, report
 
 
 def settings_of(cluster: EmbeddedCluster) -> Settings:
@@ -132,3 +134,53 @@ def test_a_topic_that_is_read_again_counts_no_record_twice(monkeypatch: pytest.M
                 live._read_on(name, name, admin, None, take)
     now = live._build()
     assert ([each.count for each in now.view.errors], len(now.errors), len(now.audit)) == ([1], 1, 1)
+
+
+def test_brokers_that_do_not_answer_are_a_problem_of_which_pages_are_told_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, answer, away = threading.Event(), threading.Event(), threading.Event()
+
+    def group_of(_: Admin, group: str, __: float) -> GroupView:
+        if away.is_set():
+            asked.set()
+            assert answer.wait(60)
+        return GroupView(group=group, state="", members=0, partitions=[])
+
+    monkeypatch.setattr(live_module, "Reader", BusyReader)
+    monkeypatch.setattr(Admin, "start_offsets", lambda *_: {0: 0})
+    monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: 2})
+    monkeypatch.setattr(live_module, "group_of", group_of)
+    monkeypatch.setattr(application, "TICK_S", 60.0)
+    live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
+    changes = application.Changes(parts_of(live))
+    try:
+        wait_until(lambda: live.snapshot().view.groups != [] and live._can_ask, "the brokers have answered")
+        assert (live.snapshot().problem, live.late_in_s()) == (None, None)
+        away.set()
+        with live._lock:
+            live._asked_s = float("-1e9")  # The offsets are old.
+        live.refresh()
+        assert asked.wait(60)
+        assert 0.0 < (live.late_in_s() or live_module.LATE_S) <= live_module.LATE_S
+
+        async def until_it_is_shown() -> None:
+            events = changes._events()
+            try:
+                async with asyncio.timeout(30):
+                    async for _ in events:  # Each is a page that is fetched again.
+                        if "the brokers have not answered for " in (live.snapshot().problem or ""):
+                            return
+            finally:
+                await events.aclose()
+
+        asyncio.run(until_it_is_shown())
+        assert live.late_in_s() is None
+        told = threading.Event()
+        live.subscribe(told.set)
+        answer.set()
+        assert told.wait(60)
+        wait_until(lambda: live.snapshot().problem is None, "the brokers have answered again")
+    finally:
+        answer.set()
+        live.close()
