@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import sys
 import typing
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from awoke.secret_paths import EACH, SecretPaths, escaped
@@ -19,6 +19,9 @@ PATHS_MAX = 300
 """A type with more paths is secret as a whole."""
 DEPTH_MAX = 30
 """Types that are deeper in each other are secret as a whole."""
+
+ANNOTATED = ("__annotations__", "__annotate__", "__annotate_func__")
+"""The names under which a class keeps annotations: the last two since Python 3.14, which evaluates them late."""
 
 Bindings = Mapping[Any, Any]
 """The types that stand for type variables."""
@@ -202,15 +205,13 @@ def _bindings_of(kind: type) -> Bindings:
 @functools.lru_cache(1_000)
 def _fields_of(kind: Any) -> tuple[Field, ...] | None:
     """Returns the fields of a class with annotations; None of another type."""
-    if not isinstance(kind, type) or not any("__annotations__" in vars(each) for each in kind.__mro__):
+    if not isinstance(kind, type) or not any(name in vars(each) for each in kind.__mro__ for name in ANNOTATED):
         return None
     try:
         hints, sure = typing.get_type_hints(kind, include_extras=True), _sure_names(kind)
     except (NameError, TypeError, AttributeError, ImportError):
         # A name that can't be resolved may hide a mark: all fields count as secret.
-        hints = {
-            name: Annotated[Any, Secret] for each in kind.__mro__ for name in vars(each).get("__annotations__", ())
-        }
+        hints = {name: Annotated[Any, Secret] for each in kind.__mro__ for name in _own_names(each)}
         sure = set()
     bindings = _bindings_of(kind)
     for _ in bindings:  # A type that stands for a variable may have one itself.
@@ -228,6 +229,16 @@ def _fields_of(kind: Any) -> tuple[Field, ...] | None:
     pairs = {to: (hints[name], name in sure) for name, to in zip(names, encoded, strict=False) if name in hints}
     others = {name: (each, False) for name, each in hints.items() if name not in pairs}
     return tuple(Field(f"/{escaped(name)}", *each) for name, each in (pairs | others).items())
+
+
+def _own_names(kind: type) -> Iterable[str]:
+    """Returns the names of a class's own annotations, also if these can't be resolved."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(kind, format=annotationlib.Format.STRING)
+    found: Iterable[str] = vars(kind).get("__annotations__", ())
+    return found
 
 
 def _fields_of_model(models: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[Field]:

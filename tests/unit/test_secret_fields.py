@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Annotated, Any, Generic, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
 
 import msgspec
@@ -157,3 +158,40 @@ def test_a_text_that_is_marked_is_still_text() -> None:
     assert decode(b"ann") == "ann"
     assert decoder_for(Annotated[bytes, awoke.Secret]) is None
     assert unmarked(Annotated[str, "other"]) == Annotated[str, "other"]
+
+
+LATE = """
+class Own:
+    number: Annotated[str, awoke.Secret]
+
+@dataclasses.dataclass
+class Data:
+    number: Annotated[str, awoke.Secret]
+
+class Typed(TypedDict):
+    number: Annotated[str, awoke.Secret]
+
+class Row(NamedTuple):
+    number: Annotated[str, awoke.Secret]
+
+class Struct(msgspec.Struct):
+    number: Annotated[str, awoke.Secret]
+
+class Model(pydantic.BaseModel):
+    number: Annotated[str, awoke.Secret]
+"""
+"""Types of a module without `from __future__ import annotations`."""
+
+
+@pytest.mark.parametrize("name", ["Own", "Data", "Typed", "Row", "Struct", "Model"])
+def test_secrets_are_found_in_annotations_that_are_no_text(name: str) -> None:
+    names = {**globals(), "__name__": __name__}
+    exec(compile(LATE, "late", "exec", dont_inherit=True), names)
+    assert has_secrets(names[name])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="Python evaluates annotations at once before 3.14")
+def test_an_annotation_that_can_not_be_evaluated_later_hides_all_fields() -> None:
+    names = {**globals(), "__name__": __name__}
+    exec(compile("class Own:\n    number: Missing\n    name: str", "late", "exec", dont_inherit=True), names)
+    assert paths_of(names["Own"]) == SecretPaths((), ("/number", "/name"), ())
