@@ -22,7 +22,7 @@ from awoke.testing.recorder import Changes, Recorder
 from awoke.testing.records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
 from awoke.topics import Topic
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 FROM_THE_START = (None, "earliest", "smallest", "beginning")
