@@ -216,6 +216,7 @@ mod tests {
             assert!(credit.is_ready() && !credit.register(waker));
         }
     }
+
     #[test]
     fn a_partition_that_is_given_back_ends_the_waits_of_its_streams() {
         let withdrawn = Arc::new(Completion::default());
