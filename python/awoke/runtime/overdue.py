@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 """False: another thread's frames change while they are read, and the interpreter may crash."""
 
+ROUNDING_S = 1e-6
+"""A deadline has passed when it is nearer than this: sums of floating point are not exact."""
+
 
 class Running(NamedTuple):
     """A job that runs now."""
@@ -134,7 +137,7 @@ class OverdueWatch:
             with self._lock:
                 now_s = monotonic_s()
                 waiting = {number: each for number, each in self._running.items() if number not in self._overdue}
-                late = [number for number, each in waiting.items() if each.began_s + each.limit_s <= now_s]
+                late = [number for number, each in waiting.items() if each.began_s + each.limit_s <= now_s + ROUNDING_S]
                 if late:
                     self._overdue.update(late)
                     return [waiting[number] for number in late]

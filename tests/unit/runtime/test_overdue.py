@@ -13,6 +13,7 @@ import pytest
 import awoke
 from awoke._native import Job, Signal
 from awoke.events import JobSlow
+from awoke.runtime import overdue
 from awoke.runtime.overdue import OverdueWatch, dumped_stack, stack_of
 from tests.support.waiting import Collected, ahang, stays_so
 from tests.unit.runtime.fakes import FakeJob
@@ -48,6 +49,19 @@ def test_a_job_beyond_its_limit_is_reported_with_its_place(watched: Watched) -> 
     (event,) = watched.reported.wait_for(1)
     assert (event.handler, event.topic, event.partition, event.offset, event.limit_s) == ("handle", "orders", 0, 0, 0.0)
     assert event.ran_s >= 0.0
+    assert job.said == []
+
+
+def test_a_moment_that_is_before_a_deadline_by_a_rounding_is_not_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a virtual clock, which stands still at the moment that was due."""
+    watched, now_s = Watched(), [29_994.375720733]
+    monkeypatch.setattr(overdue, "monotonic_s", lambda: now_s[0])
+    job = watched.begin(3_600.0)
+    now_s[0] = 33_594.375720733
+    assert now_s[0] < 29_994.375720733 + 3_600.0
+    late = watched.watch._wait()
+    assert late is not None
+    assert [each.limit_s for each in late] == [3_600.0]
     assert job.said == []
 
 
