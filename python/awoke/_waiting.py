@@ -107,6 +107,17 @@ class Wait(asyncio.Future[None]):
             self.get_loop().call_soon(task[0], self, context=task[1])
 
 
+def run_lone_step(loop: asyncio.AbstractEventLoop) -> None:
+    """Runs the only callback that the running loop has ready, such as the first step of a new task.
+
+    The loop would run it in its next turn, and look for the system's events before. To be called at the end of a
+    callback, by no task. Where a loop does not tell (it is not asyncio's own), nothing is run.
+    """
+    ready = getattr(loop, "_ready", None)
+    if ready is not None and len(ready) == 1:
+        ready.popleft()._run()
+
+
 class LoopMailbox:
     """One event loop's mailbox, and the futures that wait for its tokens. Used by the loop's thread only."""
 

@@ -8,13 +8,13 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from awoke import _waiting
 from awoke._native import Mailbox
-from awoke._waiting import call_back, resolve
+from awoke._waiting import call_back, resolve, run_lone_step
 from tests.support.waiting import Collected
 
 
@@ -162,6 +162,32 @@ async def test_a_task_that_is_woken_at_once_has_its_context_and_may_be_cancelled
     with pytest.raises(asyncio.CancelledError):
         await tasks[1]
     assert word.get("none") == "none"
+
+
+async def test_a_lone_callback_that_is_ready_runs_at_once_and_one_of_several_in_its_turn() -> None:
+    loop, ran, done = asyncio.get_running_loop(), list[str](), asyncio.Event()
+
+    def begin(names: Sequence[str]) -> None:
+        for name in names:
+            loop.call_soon(ran.append, name)
+        run_lone_step(loop)
+        ran.append("end of the callback")
+        loop.call_soon(done.set)
+
+    for names, expected in (
+        (["a"], ["a", "end of the callback"]),
+        (["a", "b"], ["end of the callback", "a", "b"]),
+        ([], ["end of the callback"]),
+    ):
+        ran.clear()
+        done.clear()
+        loop.call_soon(begin, names)
+        await done.wait()
+        assert ran == expected
+
+
+async def test_of_a_loop_that_is_not_asyncio_s_own_no_callback_is_run() -> None:
+    run_lone_step(cast(asyncio.AbstractEventLoop, object()))
 
 
 async def test_a_wait_that_two_look_at_wakes_both_and_no_longer_one_that_has_left() -> None:

@@ -279,17 +279,17 @@ class Responder:
         token, tracer, log = current.set(call), self._host.tracer, self._host.call_log
         if log is not None:
             log.began(call)
-        cleanups, is_async = self._host.app.cleanups or None, call.target.is_async
+        cleanups, is_async = self._host.app.cleanups, call.target.is_async
         call.start()
         try:
-            if cleanups is not None:
+            if cleanups.has_any:
                 await cleanups.call(is_async=is_async)
             if tracer is None:
                 return await self._run_method(call)
             with tracer.message(call.message, call.method):
                 return await self._run_method(call)
         finally:
-            if cleanups is not None:
+            if cleanups.has_any:
                 await cleanups.end(is_async=is_async)
             call.stop()
             current.reset(token)
