@@ -134,8 +134,10 @@ class LoopMailbox:
 
     async def wait(self, pending: Pending[Any]) -> None:
         """Return when `pending` has its result."""
-        token = next(self._tokens)
         loop = asyncio.get_running_loop()  # Not kept: what is kept for a loop must not keep it.
+        if isinstance(pending, DeliveryHandle):
+            self._end_linger(loop, pending)  # First: the message is on its way while the rest is made ready.
+        token = next(self._tokens)
         ended = Wait(loop=loop)
         self._waits[token] = ended
         call_of_job = pending if isinstance(pending, Call) and IN_JOB.get() else None
@@ -143,8 +145,6 @@ class LoopMailbox:
             if call_of_job is not None:
                 call_of_job.note_waiting_job(1)
             if pending.notify(self._mailbox, token):
-                if isinstance(pending, DeliveryHandle):
-                    self._end_linger(loop, pending)
                 await ended
         finally:
             self._waits.pop(token, None)
@@ -167,7 +167,7 @@ class LoopMailbox:
         self._calls.pop(token, None)
 
     def _end_linger(self, loop: asyncio.AbstractEventLoop, handle: DeliveryHandle) -> None:
-        """Has a message sent without lingering, once the loop waits for its answer.
+        """Has a message sent without lingering, because the loop is about to wait for its answer.
 
         Where nothing else is to run, no other message can follow in this turn of the loop: it is sent now, which saves
         the loop a turn. Where a loop does not tell (it is not asyncio's own), it is sent at the end of the turn.
