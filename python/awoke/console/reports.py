@@ -282,6 +282,7 @@ class Reports:
                     running=jobs,
                     last_stable_offset=None if stable is None else stable.offset,
                     transaction_open_since_ms=None if stable is None else stable.open_since_ms,
+                    read_offset=None if stable is None else stable.read_offset,
                     has_room=place not in kept_back,
                     commit_gap=None if gap is None else gap.messages,
                     commit_gap_max=None if gap is None or route is None else route.concurrency.commit_gap,

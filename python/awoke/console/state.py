@@ -13,6 +13,7 @@ from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.error_kinds import ErrorKinds
+from awoke.console.open_transactions import SeenTransactions
 from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import (
@@ -281,8 +282,11 @@ class Extent(NamedTuple):
         return {each: max(start, self.ends.get(each, start) - count) for each, start in self.starts.items()}
 
 
-def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:
-    """Returns a group as the brokers see it now; of no members where they do not know it. Blocks."""
+def group_of(admin: Admin, group: str, timeout_s: float, seen: SeenTransactions | None = None) -> GroupView:
+    """Returns a group as the brokers see it now; of no members where they do not know it. Blocks.
+
+    `seen` keeps since when transactions are open.
+    """
     state, members, assigned = "unknown", 0, set[tuple[str, int]]()
     committed: dict[tuple[str, int], int] = {}
     with contextlib.suppress(UnknownGroup):
@@ -293,6 +297,7 @@ def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:
     places = sorted({*committed, *assigned})
     ends = ends_of(admin, {topic for topic, _ in places}, timeout_s)
     partitions = [partition_of(place, committed.get(place), ends.get(place)) for place in places]
+    add_stable(admin, partitions, seen or SeenTransactions(), timeout_s)
     return GroupView(group=group, state=state, members=members, partitions=partitions)
 
 
@@ -300,6 +305,22 @@ def partition_of(place: tuple[str, int], committed: int | None, end_offset: int 
     """Returns a partition of a group with its lag: the messages that are not committed."""
     lag = None if committed is None or end_offset is None else max(0, end_offset - committed)
     return GroupPartition(topic=place[0], partition=place[1], committed=committed, end_offset=end_offset, lag=lag)
+
+
+def add_stable(admin: Admin, partitions: Iterable[GroupPartition], seen: SeenTransactions, timeout_s: float) -> None:
+    """Adds the last stable offset where messages are not committed: they may wait for a transaction. Blocks."""
+    behind: dict[str, dict[int, GroupPartition]] = {}
+    for each in partitions:
+        if each.lag:
+            behind.setdefault(each.topic, {})[each.partition] = each
+    for topic, its in sorted(behind.items()):
+        with contextlib.suppress(KafkaError):  # As for the ends.
+            for number, offset in admin.stable_offsets(topic, timeout_s, partitions=list(its)).items():
+                each = its[number]
+                each.last_stable_offset = offset
+                if each.end_offset is not None:
+                    since_ms = seen.note(topic, number, offset, each.end_offset, wall_ms())
+                    each.transaction_open_since_ms = since_ms
 
 
 def ends_of(admin: Admin, topics: Iterable[str], timeout_s: float) -> dict[tuple[str, int], int]:

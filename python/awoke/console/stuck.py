@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from awoke.console.views import AppView, GroupView, Partition, Reason, Report
+from awoke.console.open_transactions import is_read_to, open_of
+from awoke.console.views import AppView, GroupPartition, GroupView, Partition, Reason, Report
 from awoke.durations import duration
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
-TRANSACTION_MS = 10_000
-"""A transaction that is open for longer counts as a reason."""
 AWAY, NO_MEMBER, STUCK, TRANSACTION, PAUSED, POISON, FULL, SLOW, QUIET = 90, 80, 70, 65, 60, 50, 45, 40, 30
 """The severity of each kind: a reason that stops more messages comes first."""
 ATTEMPTS_MAX = 9
@@ -23,12 +22,17 @@ def reasons(view: AppView, reports: Mapping[str, Report]) -> list[Reason]:
     `reports` are those of the view's nodes by their names; newer nodes have none.
     """
     live = [reports[each.node] for each in view.nodes if not each.is_silent and not each.is_newer]
-    found = [reason for report in live for reason in _of_process(report, view.at_ms)]
+    known = {(group.group, each.topic, each.partition): each for group in view.groups for each in group.partitions}
+    found = [reason for report in live for reason in _of_process(report, known, view.at_ms)]
     found += [reason for group in view.groups for reason in _of_group(group)]
     return sorted(found, key=lambda each: (-each.severity, each.topic or "", each.partition or 0, each.node or ""))
 
 
-def _of_process(report: Report, now_ms: int) -> Iterator[Reason]:
+Known = Mapping[tuple[str, str, int], GroupPartition]
+"""The partitions as the brokers see them, by group, topic and number."""
+
+
+def _of_process(report: Report, known: Known, now_ms: int) -> Iterator[Reason]:
     if report.brokers_away_because is not None:
         yield Reason(
             kind="brokers away",
@@ -44,13 +48,12 @@ def _of_process(report: Report, now_ms: int) -> Iterator[Reason]:
         )
     for each in report.partitions:
         yield from _of_partition(report, each, now_ms)
+        yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), now_ms)
 
 
 def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason]:
     if at.stuck_because is not None or at.paused_because is not None:
         yield from _not_read(report, at)
-    if at.transaction_open_since_ms is not None:
-        yield from _behind_transaction(report, at, at.transaction_open_since_ms, now_ms)
     if at.commit_gap is not None and at.commit_gap_max is not None and at.commit_gap >= at.commit_gap_max:
         text = f"{_place(at)} takes in no more: {at.commit_gap} messages are begun behind offset {at.oldest_offset}"
         yield _reason("full", FULL, text, "look at the message that keeps the commit back", report, at)
@@ -79,15 +82,15 @@ def _not_read(report: Report, at: Partition) -> Iterator[Reason]:
         yield _reason("paused", PAUSED, f"{_place(at)} is paused: {at.paused_because}", resume, report, at)
 
 
-def _behind_transaction(report: Report, at: Partition, since_ms: int, now_ms: int) -> Iterator[Reason]:
-    stable, end = at.last_stable_offset, at.end_offset
-    is_at_stable = stable is not None and at.position is not None and at.position >= stable
-    if is_at_stable and now_ms - since_ms > TRANSACTION_MS:
-        waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
-        age = duration((now_ms - since_ms) / 1_000)
-        text = f"{_place(at)} has a transaction at offset {stable} that is open for {age}{waiting}"
-        advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
-        yield _reason("open transaction", TRANSACTION, text, advice, report, at)
+def _behind_transaction(report: Report, at: Partition, broker: GroupPartition | None, now_ms: int) -> Iterator[Reason]:
+    found = open_of(at, broker)
+    if found is None or found.since_ms is None or not found.is_left(now_ms) or not is_read_to(at, broker, found.stable):
+        return
+    age = duration((now_ms - found.since_ms) / 1_000)
+    waiting = "1 message waits" if found.waiting == 1 else f"{found.waiting} messages wait"
+    text = f"{_place(at)} has a transaction at offset {found.stable} that is open for {age}, and {waiting} behind it"
+    advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
+    yield _reason("open transaction", TRANSACTION, text, advice, report, at)
 
 
 def _place(at: Partition) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 4
+MINOR = 5
 """Raised by a new field."""
 
 
@@ -85,6 +85,8 @@ class Partition(msgspec.Struct, kw_only=True, gc=False):
     """Messages from here on belong to an open transaction, or come after its first message."""
     transaction_open_since_ms: int | None = None
     """Since when, by this process, an open transaction keeps the last stable offset behind the end; None: none does."""
+    read_offset: int | None = None
+    """One past the last message that was handed on, if none waits; markers of transactions count."""
     has_room: bool = True
     """False: no further messages are taken in: as many as allowed are under way, or it is paused."""
     commit_gap: int | None = None
@@ -399,6 +401,10 @@ class GroupPartition(msgspec.Struct, kw_only=True, gc=False):
     committed: int | None
     end_offset: int | None
     lag: int | None
+    last_stable_offset: int | None = None
+    """Messages from here on belong to an open transaction, or come after it; not asked where all is committed."""
+    transaction_open_since_ms: int | None = None
+    """Since when, as this console saw it, an open transaction keeps the last stable offset behind the end."""
 
 
 class GroupView(msgspec.Struct, kw_only=True):

@@ -10,6 +10,7 @@ import pytest
 
 from awoke._clock import wall_ms
 from awoke.console import state as state_module
+from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import State, group_of, read_view
 from awoke.console.views import MAJOR, Audit, ErrorRecord, Report
 from awoke.embedded import EmbeddedCluster
@@ -159,6 +160,12 @@ class FakeAdmin:
             raise UnknownTopic("there is none", 3, "UNKNOWN_TOPIC_OR_PART")
         return {0: 10, 1: 3}
 
+    def stable_offsets(self, topic: str, timeout_s: float, *, partitions: list[int]) -> Any:
+        assert (topic, partitions) == ("orders", [0])  # All others have nothing that waits.
+        return {0: self.stable}
+
+    stable = 10
+
 
 def test_a_group_tells_the_lag_of_committed_partitions_and_none_of_others() -> None:
     admin: Any = FakeAdmin()
@@ -166,6 +173,22 @@ def test_a_group_tells_the_lag_of_committed_partitions_and_none_of_others() -> N
     assert (view.state, view.members) == ("Stable", 1)
     found = [(each.topic, each.partition, each.committed, each.end_offset, each.lag) for each in view.partitions]
     assert found == [("gone", 0, 4, None, None), ("orders", 0, 4, 10, 6), ("orders", 1, None, 3, None)]
+
+
+def test_a_group_tells_since_when_a_transaction_keeps_its_messages() -> None:
+    fake, seen = FakeAdmin(), SeenTransactions()
+    admin: Any = fake
+
+    def found() -> tuple[int | None, int | None]:
+        at = group_of(admin, "shop", 1.0, seen).partitions[1]
+        return at.last_stable_offset, at.transaction_open_since_ms
+
+    assert found() == (10, None)
+    fake.stable = 4
+    first = found()
+    assert first[0] == 4
+    assert first[1] is not None
+    assert found() == first
 
 
 def test_a_group_that_the_brokers_do_not_know_has_no_members() -> None:

@@ -17,6 +17,7 @@ from awoke._clock import monotonic_s, wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.observable import Observable
+from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import Extent, State, group_of, reading
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
@@ -67,6 +68,7 @@ class Live(Observable):
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._asked_s = float("-inf")
+        self._open_transactions = SeenTransactions()  # Of the thread that asks alone.
         self._open_s: float | None = None
         """Since when the offsets are asked for; None: the brokers have answered."""
         self._can_ask = False
@@ -342,7 +344,7 @@ class Live(Observable):
         self._tell()
 
     def _group_of(self, admin: Admin, name: str) -> GroupView:
-        found = group_of(admin, name, TIMEOUT_S)
+        found = group_of(admin, name, TIMEOUT_S, self._open_transactions)
         with self._lock:
             self._open_s = monotonic_s()  # The brokers have answered: the next group is another question.
         return found

@@ -88,7 +88,7 @@ def test_reports_count_as_read_at_the_first_end_and_errors_are_read_after_the_fi
     monkeypatch.setattr(Admin, "start_offsets", lambda *_: {0: 0})
     monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: end})
     monkeypatch.setattr(
-        live_module, "group_of", lambda _, group, __: GroupView(group=group, state="", members=0, partitions=[])
+        live_module, "group_of", lambda _, group, *__: GroupView(group=group, state="", members=0, partitions=[])
     )
     live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
     try:
@@ -141,7 +141,7 @@ def test_brokers_that_do_not_answer_are_a_problem_of_which_pages_are_told_after_
 ) -> None:
     asked, answer, away = threading.Event(), threading.Event(), threading.Event()
 
-    def group_of(_: Admin, group: str, __: float) -> GroupView:
+    def group_of(_: Admin, group: str, *__: object) -> GroupView:
         if away.is_set():
             asked.set()
             assert answer.wait(60)
