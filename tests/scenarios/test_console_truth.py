@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +20,8 @@ from awoke.console.web.snapshot import Snapshot
 from awoke.settings import Settings, load
 from awoke.testing import running
 from tests.support.clusters import RealCluster, unique
-from tests.support.swarms import Swarm
+from tests.support.processes import Process
+from tests.support.swarms import TARGET, Swarm
 from tests.support.waiting import Collected, wait_until
 
 LONG_S = 60.0
@@ -184,3 +186,31 @@ def test_the_console_tells_that_a_node_was_killed(real_cluster: RealCluster, tmp
             console.tells("a node was killed", is_told)
         swarm.wait_until(lambda found: any(each["restarts"] for each in found["nodes"]))
         assert swarm.pid_of(1) != killed
+
+
+def test_the_console_tells_that_a_process_without_a_supervisor_was_killed(real_cluster: RealCluster) -> None:
+    topic, settings = unique("truth"), settings_of(real_cluster)
+    real_cluster.create_topic(topic)
+    env = {"SWARM_TOPIC": topic, "AWOKE_GROUP": topic, "AWOKE_CONSOLE": "true"}
+    with (
+        Process("run", TARGET, "-b", real_cluster.bootstrap_servers, env=env) as process,
+        Console("swarm", settings) as console,
+    ):
+
+        def node() -> str | None:
+            reports = console.live.snapshot().live.values()
+            return next((each.node for each in reports for at in each.partitions if at.topic == topic), None)
+
+        wait_until(lambda: node() is not None, "the process reports its partition", LONG_S)
+        name = node()
+        process.signal(signal.SIGKILL)
+        process.wait()
+
+        def reason(now: Snapshot) -> Reason | None:
+            return next((each for each in now.view.reasons if (each.kind, each.node) == ("no report", name)), None)
+
+        now = console.tells("a process without a supervisor was killed", lambda now: reason(now) is not None)
+        found = reason(now)
+        assert found is not None
+        assert "expected every 10 s; 1 partition of it waits" in found.text
+        assert "it was killed" in found.advice

@@ -19,6 +19,7 @@ from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
 from awoke.console.reported_calls import CallSource, callers_of, calls_of
 from awoke.console.stable import StableOffsets
 from awoke.console.views import (
+    INTERVAL_MS,
     MAJOR,
     MINOR,
     Failing,
@@ -189,6 +190,7 @@ class Reports:
             started_at_ms=origin.started_at_ms,
             at_ms=wall_ms(),
             sequence=self._sequence,
+            interval_ms=INTERVAL_MS,
             state="stopping" if is_stopping else "quiet" if shown.is_quiet else "running",
             groups=[each.group for each in shown.joining],
             not_ready_because=cut(shown.why_not_ready()),

@@ -75,6 +75,26 @@ def test_a_process_that_sends_nothing_is_silent() -> None:
     assert [each.is_silent for each in state.nodes(wall_ms())] == [True, False]
 
 
+def test_a_report_is_overdue_two_seconds_after_the_time_that_the_process_has_named() -> None:
+    state = State("shop")
+    now_ms = wall_ms()
+    state.on_report(message({**msgspec.to_builtins(report("host.1")), "at_ms": now_ms - 5_000}))
+    # Its clock is wrong: the time at which it came counts.
+    late = {**msgspec.to_builtins(report("host.2")), "at_ms": now_ms - 3_600_000, "interval_ms": 1_000}
+    state.on_report(message(late, b"host.2"), now_ms)
+    assert state.next_overdue(now_ms) == (0, now_ms + 3_000)
+    assert state.next_overdue(now_ms + 3_001) == (1, now_ms + 7_000)
+    assert state.next_overdue(now_ms + 7_001) == (2, None)
+
+    def told(at_ms: int, *, is_current: bool = True) -> list[tuple[bool, bool]]:
+        return [(each.is_overdue, each.is_silent) for each in state.nodes(at_ms, is_current=is_current)]
+
+    assert told(now_ms + 3_000) == [(False, False), (False, False)]
+    assert told(now_ms + 3_001) == [(False, False), (True, True)]
+    assert told(now_ms + 7_001) == [(True, False), (True, True)]
+    assert told(now_ms + 7_001, is_current=False) == [(False, False), (False, True)]
+
+
 def test_a_newer_node_is_shown_as_one() -> None:
     (node,) = state_of(message({"major": MAJOR + 1, "partitions": "in another form"})).nodes(wall_ms())
     assert (node.is_newer, node.report()) == (True, None)

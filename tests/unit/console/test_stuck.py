@@ -178,3 +178,22 @@ def test_a_marker_before_an_open_transaction_is_no_message_that_is_not_done() ->
     assert kinds(node_of(read), groups=groups) == ["open transaction"]
     for busy in ({"running": [running(1)]}, {"in_flight": 1}, {"read_offset": 4}, {"read_offset": None}):
         assert kinds(node_of(msgspec.structs.replace(read, **busy)), groups=groups) == []
+
+
+def late(unheard_ms: int, *partitions: Partition, node: str = "host.1", is_silent: bool = False) -> NodeView:
+    found = node_of(*partitions, is_silent=is_silent, node=node)
+    return msgspec.structs.replace(found, node=node, is_overdue=True, heard_ms=NOW_MS - unheard_ms)
+
+
+def test_a_report_that_is_overdue_is_a_reason_until_others_have_its_partitions() -> None:
+    (reason,) = found(late(13_000, at(0), at(1)))
+    assert (reason.kind, reason.node) == ("no report", "host.1")
+    assert reason.text == "host.1: no report for 13 s, expected every 10 s; 2 partitions of it wait"
+    assert "it was killed, is frozen, or can't reach the brokers" in reason.advice
+    others = msgspec.structs.replace(node_of(at(0), node="host.2"), node="host.2")
+    (reason,) = found(late(40_000, at(0), at(1), is_silent=True), others)
+    assert reason.text.endswith("; 1 partition of it waits")
+    assert kinds(late(40_000, at(0), is_silent=True), others) == []
+    assert kinds(late(13_000)) == ["no report"]
+    assert kinds(late(40_000, is_silent=True)) == []
+    assert kinds(late(3_600_001, at(1), is_silent=True)) == []
