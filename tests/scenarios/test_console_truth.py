@@ -214,3 +214,24 @@ def test_the_console_tells_that_a_process_without_a_supervisor_was_killed(real_c
         assert found is not None
         assert "expected every 10 s; 1 partition of it waits" in found.text
         assert "it was killed" in found.advice
+
+
+def test_the_console_of_an_app_that_reads_no_topics_tells_that_the_brokers_are_away(own_cluster: RealCluster) -> None:
+    settings = settings_of(own_cluster)
+    kafka = {"reconnect.backoff.max.ms": 500}
+    app = awoke.App(unique("calls"), bootstrap_servers=own_cluster.bootstrap_servers, console=True, kafka=kafka)
+
+    @app.rpc.method
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    with running(app), Console(app.name, settings) as console:
+        wait_until(lambda: bool(console.live.snapshot().reports), "the process reports", LONG_S)
+        produces = Live(unique("produces"), settings)  # Such a program sends no reports.
+        try:
+            wait_until(lambda: "console=True" in (produces.snapshot().problem or ""), "there are no reports", LONG_S)
+            own_cluster.kafka.stop()
+            console.tells("the brokers of an app that only answers calls are away", lambda now: now.problem is not None)
+            wait_until(lambda: "answered" in (produces.snapshot().problem or ""), "the same, without", TOLD_WITHIN_S)
+        finally:
+            produces.close()
