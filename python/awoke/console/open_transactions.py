@@ -13,6 +13,12 @@ TRANSACTION_MS = 10_000
 """The same where only a report tells it, which may be as old."""
 
 
+LIMIT_MS = 900_000
+"""The default of the brokers' `transaction.max.timeout.ms`: no producer may ask for more time."""
+SWEEP_MS = 10_000
+"""Brokers look for transactions to abort this often."""
+
+
 class OpenTransaction(NamedTuple):
     """A transaction that keeps the last stable offset of a partition behind its end."""
 
@@ -28,6 +34,10 @@ class OpenTransaction(NamedTuple):
     def waiting(self) -> int:
         """The messages from its first one to the end."""
         return max(0, self.end - self.stable)
+
+    def is_hanging(self, now_ms: int, limit_ms: int) -> bool:
+        """Tells whether the brokers should have aborted it, by any producer: their coordinator has forgotten it."""
+        return self.since_ms is not None and now_ms - self.since_ms > limit_ms + SWEEP_MS
 
     def is_left(self, now_ms: int) -> bool:
         """Tells whether it is open for long enough to be a reason."""
@@ -66,6 +76,10 @@ class SeenTransactions:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def oldest_ms(self) -> int | None:
+        """Returns since when the oldest one is open; None: none is."""
+        return min((since_ms for _, since_ms in self._seen.values()), default=None)
 
     def note(self, topic: str, partition: int, stable: int, end: int, now_ms: int) -> int | None:
         """Takes an answer of the brokers; returns since when the transaction is open, None where none is."""

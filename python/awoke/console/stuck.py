@@ -29,7 +29,7 @@ def reasons(view: AppView, reports: Mapping[str, Report]) -> list[Reason]:
     """
     live = [reports[each.node] for each in view.nodes if not each.is_silent and not each.is_newer]
     known = {(group.group, each.topic, each.partition): each for group in view.groups for each in group.partitions}
-    found = [reason for report in live for reason in _of_process(report, known, view.at_ms)]
+    found = [reason for report in live for reason in _of_process(report, known, view)]
     found += [reason for group in view.groups for reason in _of_group(group)]
     found += _overdue(view, reports)
     return sorted(found, key=lambda each: (-each.severity, each.topic or "", each.partition or 0, each.node or ""))
@@ -39,7 +39,8 @@ Known = Mapping[tuple[str, str, int], GroupPartition]
 """The partitions as the brokers see them, by group, topic and number."""
 
 
-def _of_process(report: Report, known: Known, now_ms: int) -> Iterator[Reason]:
+def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]:
+    now_ms = view.at_ms
     if report.brokers_away_because is not None:
         yield Reason(
             kind="brokers away",
@@ -56,7 +57,7 @@ def _of_process(report: Report, known: Known, now_ms: int) -> Iterator[Reason]:
     yield from _outputs(report, now_ms)
     for each in report.partitions:
         yield from _of_partition(report, each, now_ms)
-        yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), now_ms)
+        yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), view)
 
 
 def _outputs(report: Report, now_ms: int) -> Iterator[Reason]:
@@ -150,14 +151,20 @@ def _not_read(report: Report, at: Partition) -> Iterator[Reason]:
         yield _reason("paused", PAUSED, f"{_place(at)} is paused: {at.paused_because}", resume, report, at)
 
 
-def _behind_transaction(report: Report, at: Partition, broker: GroupPartition | None, now_ms: int) -> Iterator[Reason]:
-    found = open_of(at, broker)
+def _behind_transaction(
+    report: Report, at: Partition, broker: GroupPartition | None, view: AppView
+) -> Iterator[Reason]:
+    found, now_ms = open_of(at, broker), view.at_ms
     if found is None or found.since_ms is None or not found.is_left(now_ms) or not is_read_to(at, broker, found.stable):
         return
     age = duration((now_ms - found.since_ms) / 1_000)
     waiting = "1 message waits" if found.waiting == 1 else f"{found.waiting} messages wait"
     text = f"{_place(at)} has a transaction at offset {found.stable} that is open for {age}, and {waiting} behind it"
     advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
+    if found.is_hanging(now_ms, view.transaction_limit_ms):
+        limit = duration(view.transaction_limit_ms / 1_000)
+        text += f"; it hangs: brokers abort one after {limit} at the latest (transaction.max.timeout.ms)"
+        advice = "no producer will end it: abort it by `kafka-transactions.sh abort`"
     yield _reason("open transaction", TRANSACTION, text, advice, report, at)
 
 

@@ -477,6 +477,8 @@ class AppView(msgspec.Struct, kw_only=True):
     nodes: list[NodeView]
     groups: list[GroupView]
     errors: list[ErrorView]
+    transaction_limit_ms: int = 900_000
+    """The brokers abort a transaction after this time at the latest, unless it hangs."""
     unreadable: int = 0
     """Records of the topics that are no reports and no error records."""
     reasons: list[Reason] = []
