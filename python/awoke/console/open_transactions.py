@@ -50,11 +50,12 @@ def open_of(at: Partition | None, broker: GroupPartition | None) -> OpenTransact
     told_ms = None if at is None else at.transaction_open_since_ms
     if broker is not None and broker.end_offset is not None and broker.committed is not None:
         stable, end, since_ms = broker.last_stable_offset, broker.end_offset, broker.transaction_open_since_ms
-        if stable is None or stable >= end:
+        if broker.committed >= end or (stable is not None and stable >= end):
             return None  # All is committed, or all that is not can be read.
         if told_ms is not None and at is not None and at.last_stable_offset == stable:
             since_ms = told_ms if since_ms is None else min(since_ms, told_ms)
-        return OpenTransaction(stable, end, since_ms, is_confirmed=True)
+        if stable is not None:
+            return OpenTransaction(stable, end, since_ms, is_confirmed=True)
     if at is None or told_ms is None or at.last_stable_offset is None or at.end_offset is None:
         return None
     return OpenTransaction(at.last_stable_offset, at.end_offset, told_ms, is_confirmed=False)

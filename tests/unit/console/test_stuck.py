@@ -172,6 +172,11 @@ def test_a_transaction_that_has_ended_since_the_report_is_no_reason() -> None:
     node = node_of(partition(position=5, last_stable_offset=5, end_offset=9, transaction_open_since_ms=1))
     assert kinds(node) == ["open transaction"]
     assert kinds(node, groups=(told_by_brokers(9, None),)) == []
+    unasked = told_by_brokers(9, None)
+    unasked.partitions[0].last_stable_offset = None
+    assert kinds(node, groups=(unasked,)) == ["open transaction"]
+    unasked.partitions[0].committed = 9
+    assert kinds(node, groups=(unasked,)) == []
 
 
 def test_a_marker_before_an_open_transaction_is_no_message_that_is_not_done() -> None:
