@@ -43,6 +43,8 @@ THREADS = 8
 """The pages that may wait for brokers at once."""
 STREAMS_MAX = 100
 """The most browsers that are told of changes at once; others load the page again by themselves."""
+CONFIRMED = "sure"
+"""The field of a form by which an operator confirms an action."""
 CHANGE, REPLAY = "change", "replay"
 """The names of the events that browsers get."""
 STATUS: dict[type[AwokeError], int] = {Missing: 404, Wrong: 400, Refused: 403}
@@ -213,6 +215,16 @@ def check_text(fields: Mapping[str, str]) -> None:
             raise Wrong(f"{name[:40]!r} has a NUL")
 
 
+def check_confirmed(form: Mapping[str, str]) -> None:
+    """Refuses an action whose operator has not said "I am sure", whatever the form in the browser has demanded.
+
+    Raises:
+        Wrong: The form has no confirmation.
+    """
+    if form.get(CONFIRMED) != "on":
+        raise Wrong(f'this action needs its confirmation: "I am sure" ({CONFIRMED}=on)')
+
+
 class Static(Checked):
     """A file of the console itself."""
 
@@ -260,6 +272,7 @@ class Acted(Checked):
         form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1_000))
         asked = self.asked(request, grant, form)
         check_text({**asked.query, **asked.form})
+        check_confirmed(asked.form)
         try:
             done = await self.on_thread(self.action.function, asked)
         finally:
