@@ -77,9 +77,10 @@ def asgi(
 ) -> Starlette:
     """Returns the console of an app, or of the app with this name, to be served or mounted. Opens nothing yet.
 
-    `policy` gets the ASGI scope of a request and returns its `Role` or `Grant`; None refuses it. `verbs` are the
-    actions that are allowed to the roles which may act (`"*"`: all). `payloads=True` shows keys, values and headers of
-    messages. `hosts` are the names by which browsers may ask, beside IP addresses and localhost (`"*"`: any).
+    `policy` gets the ASGI scope of a request and returns its `Role` or `Grant`; None refuses it. It runs on the event
+    loop, and may be an `async def`. `verbs` are the actions that are allowed to the roles which may act (`"*"`: all).
+    `payloads=True` shows keys, values and headers of messages. `hosts` are the names by which browsers may ask, beside
+    IP addresses and localhost (`"*"`: any).
     """
     name = app if isinstance(app, str) else app.name
     found = settings if settings is not None else load({}).values if isinstance(app, str) else app.settings
@@ -124,7 +125,7 @@ class Checked:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request."""
         request = Request(scope, receive)
-        grant = self.parts.rights.of(scope)
+        grant = await self.parts.rights.of(scope)
         if request.method not in (*self.methods, "HEAD"):
             response = self.failed(request, Grant(), Wrong("this method is not allowed"), 405)
         elif grant is None or grant.role < self.role:
