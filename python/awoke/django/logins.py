@@ -1,4 +1,4 @@
-"""Finds the user of Django's login in a request that Django itself does not answer: for the console beside a project."""
+"""Finds the user of Django's login in a request that Django does not answer: for the console beside a project."""
 
 from __future__ import annotations
 
