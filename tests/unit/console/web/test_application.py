@@ -114,6 +114,29 @@ def test_a_changed_app_is_told_to_browsers_as_an_event() -> None:
     assert live.told == []
 
 
+def test_many_changes_are_told_to_a_browser_ten_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, waited_s = FakeLive([report()]), list[float]()
+    changes = Changes(parts_of(live))
+
+    async def change_meanwhile(delay_s: float) -> None:
+        waited_s.append(delay_s)
+        for _ in range(50):
+            live.told[0]()
+
+    async def twenty() -> list[str]:
+        events = changes._events()
+        await anext(events)
+        live.told[0]()
+        found = [await anext(events) for _ in range(20)]
+        await events.aclose()
+        return found
+
+    monkeypatch.setattr(asyncio, "sleep", change_meanwhile)
+    found = asyncio.run(twenty())
+    assert found == ["event: change\ndata: -\n\n"] * 20, "one event tells of many changes"
+    assert waited_s == [0.1] * 20, "each comes a tenth of a second after the one before it"
+
+
 def test_a_replay_that_goes_on_is_told_by_an_event_of_its_own() -> None:
     live = FakeLive([report()])
     parts = parts_of(live)._replace(replays=Runs())
