@@ -301,7 +301,7 @@ def replay(url: str) -> None:
     path = f"{url}/letters/{SENT}"
     with urllib.request.urlopen(f"{path}/plan?count=12&rate=0.001&format=json") as answer:
         plan = json.load(answer)
-    form = {**plan["fields"], "digest": plan["plan"]["digest"], "reason": "the gates are known now"}
+    form = {**plan["fields"], "digest": plan["plan"]["digest"], "reason": "the gates are known now", "sure": "on"}
     headers = {"Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
     data = urllib.parse.urlencode(form).encode()
     with urllib.request.urlopen(urllib.request.Request(f"{path}/replay", data, headers)) as answer:

@@ -81,7 +81,7 @@ _heads = msgspec.json.Decoder(Head)
 
 
 class Heard(NamedTuple):
-    """What was read last of a process."""
+    """The last thing that was read of a process."""
 
     head: Head
     at_ms: int | None
