@@ -1,4 +1,4 @@
-"""librdkafka's statistics of one client, as far as reports need them. The settings turn them on where the console is."""
+"""The parts of librdkafka's statistics that reports need. The settings turn them on where the console is."""
 
 from __future__ import annotations
 
