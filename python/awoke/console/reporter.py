@@ -26,7 +26,7 @@ from awoke.console.error_records import FAILURES, PendingErrors
 from awoke.console.history import SAMPLE_S
 from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.console.views import Audit, SecretFields
+from awoke.console.views import INTERVAL_MS, Audit, SecretFields
 from awoke.errors import AwokeError, ClosedError
 from awoke.events import (
     AppResized,
@@ -61,8 +61,7 @@ CHANGES: tuple[type[Event], ...] = (
 """The events that change what a report shows, beside failures."""
 COALESCING_S = 0.25
 """Changes within this time after a report are told by one further report."""
-INTERVAL_S = 10.0
-"""A process without changes reports after this time."""
+INTERVAL_S = INTERVAL_MS / 1_000
 CLIENT = {
     "message.timeout.ms": "10000",
     "compression.type": "zstd",

@@ -19,6 +19,7 @@ from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
 from awoke.console.reported_calls import CallSource, callers_of, calls_of
 from awoke.console.stable import StableOffsets
 from awoke.console.views import (
+    INTERVAL_MS,
     MAJOR,
     MINOR,
     Failing,
@@ -189,6 +190,7 @@ class Reports:
             started_at_ms=origin.started_at_ms,
             at_ms=wall_ms(),
             sequence=self._sequence,
+            interval_ms=INTERVAL_MS,
             state="stopping" if is_stopping else "quiet" if shown.is_quiet else "running",
             groups=[each.group for each in shown.joining],
             not_ready_because=cut(shown.why_not_ready()),
@@ -282,6 +284,7 @@ class Reports:
                     running=jobs,
                     last_stable_offset=None if stable is None else stable.offset,
                     transaction_open_since_ms=None if stable is None else stable.open_since_ms,
+                    read_offset=None if stable is None else stable.read_offset,
                     has_room=place not in kept_back,
                     commit_gap=None if gap is None else gap.messages,
                     commit_gap_max=None if gap is None or route is None else route.concurrency.commit_gap,

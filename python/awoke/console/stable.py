@@ -19,6 +19,13 @@ class PartitionStatistics(msgspec.Struct, frozen=True):
 
     hi_offset: int = -1
     ls_offset: int = -1
+    next_offset: int = -1
+    fetchq_cnt: int = 0
+
+    @property
+    def read_offset(self) -> int | None:
+        """One past what was fetched, markers of transactions included; None while fetched messages wait."""
+        return self.next_offset if self.next_offset >= 0 and self.fetchq_cnt == 0 else None
 
 
 class TopicStatistics(msgspec.Struct, frozen=True):
@@ -40,6 +47,8 @@ class Stable(NamedTuple):
     offset: int
     open_since_ms: int | None
     """When it was first seen there, and behind the end; None: no transaction is open."""
+    read_offset: int | None = None
+    """One past the last message that was handed on, if none waits; markers of transactions count."""
 
 
 _decoder = msgspec.json.Decoder(ConsumerStatistics)
@@ -82,6 +91,6 @@ class StableOffsets:
 def after(before: Stable | None, at: PartitionStatistics) -> Stable:
     """Returns the last stable offset now; it keeps its time while it stays at one offset."""
     if at.ls_offset >= at.hi_offset:
-        return Stable(at.ls_offset, None)
-    is_same = before is not None and before.offset == at.ls_offset and before.open_since_ms is not None
-    return before if is_same and before is not None else Stable(at.ls_offset, wall_ms())
+        return Stable(at.ls_offset, None, at.read_offset)
+    since_ms = before.open_since_ms if before is not None and before.offset == at.ls_offset else None
+    return Stable(at.ls_offset, wall_ms() if since_ms is None else since_ms, at.read_offset)

@@ -234,7 +234,7 @@ def process_rows(view: AppView) -> list[Row]:
         if report is None:
             found.append(row(Subject(each.node), each.node, "newer node", age, None, None, None))
             continue
-        state = "silent" if each.is_silent else report.state
+        state = each.state_of(report)
         counts = (report.memory_bytes >> 20, report.partitions_total, report.failures)
         found.append(row(Subject(each.node), each.node, state, age, *counts))
     return found

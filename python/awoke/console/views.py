@@ -11,8 +11,10 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 4
+MINOR = 5
 """Raised by a new field."""
+INTERVAL_MS = 10_000
+"""A process without changes reports after this time."""
 
 
 class Failing(msgspec.Struct, kw_only=True, gc=False):
@@ -85,6 +87,8 @@ class Partition(msgspec.Struct, kw_only=True, gc=False):
     """Messages from here on belong to an open transaction, or come after its first message."""
     transaction_open_since_ms: int | None = None
     """Since when, by this process, an open transaction keeps the last stable offset behind the end; None: none does."""
+    read_offset: int | None = None
+    """One past the last message that was handed on, if none waits; markers of transactions count."""
     has_room: bool = True
     """False: no further messages are taken in: as many as allowed are under way, or it is paused."""
     commit_gap: int | None = None
@@ -266,6 +270,8 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     started_at_ms: int
     at_ms: int
     sequence: int
+    interval_ms: int = INTERVAL_MS
+    """The next report comes within this time."""
     state: str
     """`running`, `quiet` or `stopping`."""
     groups: list[str]
@@ -383,8 +389,22 @@ class NodeView(msgspec.Struct, kw_only=True):
     """True: its awoke is newer than this one, whose reader does not understand the report."""
     is_silent: bool
     """True: it has sent nothing for three intervals, and has not stopped in order."""
+    is_overdue: bool = False
+    """True: its next report should have come, and it has not stopped in order."""
+    heard_ms: int | None = None
+    """When this console got the report, by its own clock; None of one that was there before the console."""
+    interval_ms: int = INTERVAL_MS
+    """The time within which its next report was to come."""
     document: msgspec.Raw
     """The report as it was sent, with fields that this version does not know."""
+
+    def unheard_ms(self, now_ms: int) -> int:
+        """Returns the time since its report: by the clock of this console, or else by that of the process."""
+        return now_ms - (self.at_ms if self.heard_ms is None else self.heard_ms)
+
+    def state_of(self, report: Report) -> str:
+        """Returns the state of its process, as far as it is known: that of its report, `overdue` or `silent`."""
+        return "silent" if self.is_silent else "overdue" if self.is_overdue else report.state
 
     def report(self) -> Report | None:
         """Returns the report; None where the node is newer."""
@@ -399,6 +419,10 @@ class GroupPartition(msgspec.Struct, kw_only=True, gc=False):
     committed: int | None
     end_offset: int | None
     lag: int | None
+    last_stable_offset: int | None = None
+    """Messages from here on belong to an open transaction, or come after it; not asked where all is committed."""
+    transaction_open_since_ms: int | None = None
+    """Since when, as this console saw it, an open transaction keeps the last stable offset behind the end."""
 
 
 class GroupView(msgspec.Struct, kw_only=True):

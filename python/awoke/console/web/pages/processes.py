@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from awoke.console.stuck import unheard
 from awoke.console.views import NodeView, Report, Sample, SwarmNode
 from awoke.console.web.page import Asked, Missing, Page, Rows
 
@@ -16,7 +17,7 @@ class ProcessRow(msgspec.Struct, kw_only=True):
 
     node: str
     state: str
-    """`running`, `quiet`, `stopping`, `silent` or `newer node`."""
+    """`running`, `quiet`, `stopping`, `overdue`, `silent` or `newer node`."""
     at_ms: int
     host: str | None = None
     number: int | None = None
@@ -117,15 +118,16 @@ class ThreadsPage(msgspec.Struct, kw_only=True):
     """The number of threads of each owner in all processes, the most first."""
 
 
-def row_of(node: NodeView, report: Report | None) -> ProcessRow:
+def row_of(node: NodeView, report: Report | None, now_ms: int) -> ProcessRow:
     """Returns a process as a row."""
     if report is None:
         return ProcessRow(node=node.node, state="newer node", at_ms=node.at_ms)
-    problems = [each for each in (report.not_ready_because, report.brokers_away_because) if each is not None]
+    late = unheard(node, now_ms) if node.is_overdue else None
+    problems = [each for each in (late, report.not_ready_because, report.brokers_away_because) if each is not None]
     recent = report.history.of_5_s
     return ProcessRow(
         node=node.node,
-        state="silent" if node.is_silent else report.state,
+        state=node.state_of(report),
         at_ms=node.at_ms,
         host=report.host,
         number=report.number,
@@ -144,7 +146,7 @@ def row_of(node: NodeView, report: Report | None) -> ProcessRow:
 def processes(asked: Asked) -> ProcessesPage:
     """Returns all processes."""
     now = asked.snapshot()
-    rows = [row_of(each, now.reports.get(each.node)) for each in now.view.nodes]
+    rows = [row_of(each, now.reports.get(each.node), now.view.at_ms) for each in now.view.nodes]
     by_host: dict[str, list[ProcessRow]] = {}
     for each in rows:
         by_host.setdefault(each.host or "?", []).append(each)
@@ -197,7 +199,7 @@ def process(asked: Asked) -> ProcessPage:
     known = set() if report is None else set(Report.__struct_fields__)
     sent: dict[str, Any] = msgspec.json.decode(found.document)
     return ProcessPage(
-        row=row_of(found, report),
+        row=row_of(found, report, now.view.at_ms),
         report=report,
         minutes=[] if report is None else report.history.of_minutes,
         document={field: value for field, value in sent.items() if field not in known},
