@@ -16,6 +16,7 @@ import awoke
 from awoke._clock import monotonic_s, wall_ms
 from awoke._native import HookJob, Job, library_versions
 from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
+from awoke.console.memory import MemoryReader
 from awoke.console.reported_calls import CallSource, callers_of, calls_of
 from awoke.console.stable import StableOffsets
 from awoke.console.views import (
@@ -146,7 +147,7 @@ class Reports:
     def __init__(self, origin: Origin, shown: Shown) -> None:
         self._origin, self._shown = origin, shown
         self._sequence = 0
-        self._history = HistoryRing()
+        self._history, self._memory = HistoryRing(), MemoryReader()
         self._positions: dict[Place, int] | None = None
         """Those of the last sample."""
         self._rates: dict[Place, float] = {}
@@ -169,6 +170,7 @@ class Reports:
         lag = sum(each.lag or 0 for _, each in states)
         self._history.add(Sample(wall_ms(), sum(moved.values()), failures - self._failures, lag, memory_bytes()))
         self._failures = failures
+        self._memory.sample()
 
     def make(self, failures: int, dropped: int, *, is_stopping: bool = False) -> Report:
         """Returns a report of now."""
@@ -197,6 +199,7 @@ class Reports:
             brokers_away_because=cut(shown.connections.why_not_ready()),
             unhealthy_because=[each[:TEXT_MAX] for each in shown.health().reasons[:FAILING_MAX]],
             memory_bytes=memory_bytes(),
+            memory=self._memory.memory(),
             threads=dict(Counter(each.owner for each in shown.threads())),
             queued_messages=messages,
             queued_bytes=size_bytes,
