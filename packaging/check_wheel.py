@@ -63,6 +63,15 @@ def faults(wheel: Path) -> Iterator[str]:
             yield from faults_of_binary(archive.read(native[0]), tag)
 
 
+def faults_of_symbols(symbols: Path, objcopy: str) -> Iterator[str]:
+    """Yields what is wrong with the debug symbols of a wheel: its build id, which is in the wheel, depends on them."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / symbols.name
+        subprocess.run([objcopy, "--decompress-debug-sections", symbols, plain], check=True)
+        if folders := build_folders(plain.read_bytes()):
+            yield f"its debug symbols name folders of the machine that built it: {', '.join(folders)}"
+
+
 def faults_of_names(names: Sequence[str]) -> Iterator[str]:
     """Yields the files that are missing in a wheel."""
     yield from (f"{name} is missing{how}" for name, how in NEEDED_FILES.items() if name not in names)

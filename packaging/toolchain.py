@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from targets import GLIBC, Architecture, Rust
@@ -96,7 +96,10 @@ def for_openssl() -> list[str]:
 
 
 def folder_of_cargo(architecture: Architecture, flags: Iterable[str]) -> Path:
-    """Returns the folder of a build. It is emptied if the flags have changed: Cargo does not ask for those of C."""
+    """Returns the folder of a build. It is emptied if the flags have changed.
+
+    Neither Cargo asks for those of C, nor zig for those of its own files.
+    """
     folder = WORK / architecture.name / "cargo"
     stamp = folder / "flags"
     wanted = "\n".join([*PINNED, *flags, *for_openssl()])
@@ -107,17 +110,20 @@ def folder_of_cargo(architecture: Architecture, flags: Iterable[str]) -> Path:
     return folder
 
 
-def libgcc(zig: Path, architecture: Architecture) -> Path:
-    """Builds a stand-in for libgcc with the same names and versions, to link with, and returns its file."""
+def libgcc(zig: Path, architecture: Architecture, flags: Iterable[str], environment: Mapping[str, str]) -> Path:
+    """Builds a stand-in for libgcc with the same names and versions, to link with, and returns its file.
+
+    This is the first link. For it, zig compiles its parts of the C library, which keep the folder that it runs in.
+    """
     folder = WORK / architecture.name / "libgcc"
     folder.mkdir(parents=True, exist_ok=True)
     library, source, versions = (folder / name for name in ("libgcc_s.so.1", "unwinder.c", "versions"))
     functions = {version: [f"_Unwind_{name}" for name in names.split()] for version, names in UNWINDER.items()}
     source.write_text("".join(f"void {each}(void) {{}}\n" for names in functions.values() for each in names))
     versions.write_text("".join(f"{version} {{ {'; '.join(names)}; }};\n" for version, names in functions.items()))
-    command = [str(zig), "cc", "-target", target_of(architecture), "-shared", "-nostdlib", "-o", str(library)]
+    command = [str(zig), "cc", *flags, "-shared", "-fPIC", "-o", str(library)]
     command += ["-Wl,-soname,libgcc_s.so.1", f"-Wl,--version-script={versions}", str(source)]
-    subprocess.run(command, check=True, env={**os.environ, **caches()})
+    subprocess.run(command, check=True, cwd=REPOSITORY, env=environment)
     return library
 
 
@@ -126,9 +132,13 @@ def target_of(architecture: Architecture) -> str:
     return f"{architecture.name}-linux-gnu.{GLIBC}"
 
 
-def caches() -> dict[str, str]:
-    """Returns the settings that keep zig's caches in the folder of the builds."""
-    return {name: str(WORK / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+def for_zig(cargo: Path, maps: Iterable[str]) -> dict[str, str]:
+    """Returns the settings of zig: its caches in the folder of a build, and flags for what it compiles by itself.
+
+    Those parts of the C library get no flag of a command line. Clang reads more flags here; `#` keeps it quiet.
+    """
+    places = {name: str(cargo / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+    return {**places, "CCC_OVERRIDE_OPTIONS": "#" + " ".join(f"+{each}" for each in maps)}
 
 
 def paths_without_machine() -> dict[str, str]:
@@ -146,12 +156,15 @@ def environment(architecture: Architecture, rust: Rust, epoch: int) -> dict[str,
     zig = zig_of(tools)
     maps = paths_without_machine()
     flags = ["-target", target_of(architecture), "-fno-sanitize=all", "-gline-tables-only", *SMALL, *WITHOUT_TIME]
-    flags += [f"-ffile-prefix-map={folder}={name}" for folder, name in maps.items()]
+    maps_of_c = [f"-ffile-prefix-map={folder}={name}" for folder, name in maps.items()]
+    flags += maps_of_c
     remaps = [f"--remap-path-prefix={folder}={name}" for folder, name in maps.items()]
-    settings = {"zig": str(zig), "flags": flags, "libgcc": str(libgcc(zig, architecture))}
+    cargo = folder_of_cargo(architecture, flags)
+    own = for_zig(cargo, maps_of_c)
+    settings = {"zig": str(zig), "flags": flags, "libgcc": str(libgcc(zig, architecture, flags, {**os.environ, **own}))}
     return {
         **os.environ,
-        **caches(),
+        **own,
         "AWOKE_ZIG": json.dumps(settings),
         "PATH": f"{launchers(tools, architecture, rust)}:{tools}/bin:{os.environ['PATH']}",
         "CC": "zig-cc",
@@ -160,7 +173,7 @@ def environment(architecture: Architecture, rust: Rust, epoch: int) -> dict[str,
         "RANLIB": "zig-ranlib",
         "OPENSSL_SRC_PERL": PERL,
         "PKG_CONFIG": "false",  # The libraries of this machine are not those of the wheel.
-        "CARGO_TARGET_DIR": str(folder_of_cargo(architecture, flags)),
+        "CARGO_TARGET_DIR": str(cargo),
         f"CARGO_TARGET_{architecture.rust.upper().replace('-', '_')}_LINKER": "zig-cc",
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([*remaps, "-Clink-arg=-Wl,--build-id=sha1"]),
         "SOURCE_DATE_EPOCH": str(epoch),

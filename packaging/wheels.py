@@ -84,7 +84,8 @@ def make(wheel: Wheel) -> Built:
     environment = {**toolchain.environment(wheel.architecture, rust, epoch), "AWOKE_COMMIT": commit_of_sources()}
     run_script("notices.py", "--out", REPOSITORY, wheel, environment)
     file = finish(wheel, compile(wheel, environment), environment)
-    return Built(file, trials(wheel, file), list(check_wheel.faults(file)))
+    symbols = check_wheel.faults_of_symbols(SYMBOLS / f"{file.stem}.debug", wheel.architecture.tool("objcopy"))
+    return Built(file, trials(wheel, file), [*check_wheel.faults(file), *symbols])
 
 
 def time_of_sources() -> int:

@@ -65,7 +65,21 @@ class SecretPaths:
         """Tells whether a document has all parts that each document of the type has."""
         if document is not None and not isinstance(document, dict | list) and not self._root.is_secret:
             return False  # It has no parts, and each path leads to one.
+        if isinstance(document, list) and not self._has_elements():
+            return False  # It has no members, and each path leads to one.
         return all(_has(document, tokens) for tokens in self._wanted)
+
+    def _has_elements(self) -> bool:
+        """Tells whether a list may be a document of the type."""
+        places = _linked([self._root])
+        words = [word for each in places for word in each.inner]
+        return any(each.is_secret for each in places) or any(word == EACH or word.isdecimal() for word in words)
+
+    def covers(self, other: SecretPaths) -> bool:
+        """Tells whether each of these paths is among this type's: what they mask, these mask, too."""
+        own = {*self.fields, *self.optional}
+        is_within = own.issuperset((*other.fields, *other.optional)) and self.keyed >= other.keyed
+        return is_within and set(self.same).issuperset(other.same)
 
     def _parts(self) -> tuple[Any, ...]:
         return self.fields, self.optional, self.same

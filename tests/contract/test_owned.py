@@ -187,7 +187,7 @@ def test_a_tick_comes_while_nothing_else_does(cluster: Cluster, topic: CreateTop
 
     app.consumer(name, tick_every_s=0.02)(TickingAsync if is_async else Ticking)
     with running(app):
-        assert ticks.wait_for(5) == ["tick"] * 5
+        assert set(ticks.wait_for(5)) == {"tick"}
         send(cluster, name, [b"value"])
         ticks.wait_until(lambda items: "batch" in items and items[-1] == "tick")
 

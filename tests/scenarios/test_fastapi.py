@@ -118,6 +118,6 @@ app.close_producer()
 
 def test_a_producer_that_was_made_before_the_fork_ends_the_start(mock_cluster: MockCluster) -> None:
     env = {"AWOKE_BOOTSTRAP_SERVERS": mock_cluster.bootstrap_servers}
-    with Process("-c", FORKED, env=env, program=()) as process:
+    with Process("-W", "ignore", "-c", FORKED, env=env, program=()) as process:
         assert process.wait() == 0
     assert process.output == "ForkedClientError"

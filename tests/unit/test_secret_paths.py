@@ -55,6 +55,9 @@ def test_a_replacement_gets_the_secret_and_its_path() -> None:
         (SecretPaths(["/card"]), 4711, False),
         (SecretPaths([], ["/card"]), {}, True),
         (SecretPaths([], ["/card"]), "4711", False),
+        (SecretPaths([], ["/card"]), ["4711"], False),
+        (SecretPaths([], ["/*/card"]), ["4711"], True),
+        (SecretPaths([], ["/1"]), ["4711"], True),
         (SecretPaths([], ["/card"]), None, True),
         (SecretPaths([""]), 4711, True),
         (SecretPaths(["/*/pin"]), [], True),
@@ -66,6 +69,22 @@ def test_a_replacement_gets_the_secret_and_its_path() -> None:
 )
 def test_a_document_fits_if_it_has_all_that_each_one_has(paths: SecretPaths, document: Any, fits: bool) -> None:
     assert paths.fits(document) is fits
+
+
+@pytest.mark.parametrize(
+    ("paths", "other", "is_covered"),
+    [
+        (SecretPaths(["/card"]), SecretPaths([], ["/card"]), True),
+        (SecretPaths([], ["/card", "/pin"]), SecretPaths(["/card"]), True),
+        (SecretPaths(["/card"]), SecretPaths(["/card"], ["/pin"]), False),
+        (SecretPaths(["/card"]), SecretPaths(["/card"], same=[("/next", "")]), False),
+        (SecretPaths(["/card"]), SecretPaths(["/card"], keyed=["/card"]), False),
+        (SecretPaths(["/card"]), SecretPaths(), True),
+        (SecretPaths(), SecretPaths(["/card"]), False),
+    ],
+)
+def test_paths_cover_others_if_they_mask_all_of_these(paths: SecretPaths, other: SecretPaths, is_covered: bool) -> None:
+    assert paths.covers(other) is is_covered
 
 
 def test_paths_are_shown_as_people_write_them() -> None:

@@ -11,6 +11,10 @@ impl Code {
     pub const TRANSPORT: Self = Self(-195);
     /// No message was acknowledged within `delivery.timeout.ms`.
     pub const MESSAGE_TIMED_OUT: Self = Self(-192);
+    /// The client, or what a record waited in, is being destroyed.
+    pub const DESTROYED: Self = Self(-197);
+    /// The topic has no such partition.
+    pub const UNKNOWN_PARTITION: Self = Self(-190);
     /// A compressed batch that can't be, or must not be, decompressed.
     pub const BAD_COMPRESSION: Self = Self(-198);
     /// The end of a partition, for now.

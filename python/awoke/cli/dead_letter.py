@@ -28,6 +28,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.printable import printable
 
 if TYPE_CHECKING:
+    from awoke.console.explorer.parts import Parts
     from awoke.decoding.registered import Shown
 
 app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
@@ -50,24 +51,28 @@ def list_letters(
     handler: Handler = None,
     key: Key = None,
     as_json: AsJson = False,
+    of_app: OfApp = None,
+    keep_secrets: KeepSecrets = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """List the messages of a dead letter topic: the topic that each came from, and its error."""
+    check_keeps(of_app, keep_secrets)
     wanted = Filter.of(since, error, handler, key)
     strangers = Counter[str]()
     rows: list[tuple[str, ...]] = [("at", "from", "group", "attempts", "failed at", "error")]
     shown = 0
-    for letter in letters.read(topic, bootstrap_servers, kafka, lambda: strangers.update(["messages"])):
-        if shown == limit:
-            break
-        if not wanted.wants(letter):
-            continue
-        shown += 1
-        if as_json:
-            say_json(as_document(letter))
-        else:
-            rows.append(cells(letter, full))
+    with contextlib.nullcontext() if of_app is None else types_of(of_app, keep_secrets) as parts:
+        for letter in letters.read(topic, bootstrap_servers, kafka, lambda: strangers.update(["messages"])):
+            if shown == limit:
+                break
+            if not wanted.wants(letter):
+                continue
+            shown += 1
+            if as_json:
+                say_json(as_document(letter, document_by(parts, letter)))
+            else:
+                rows.append(cells(letter, full, parts))
     if not as_json:
         for line in aligned(rows, is_left=True):
             say(line)
@@ -85,18 +90,26 @@ def summarize(
     handler: Handler = None,
     key: Key = None,
     as_json: AsJson = False,
+    of_app: OfApp = None,
+    keep_secrets: KeepSecrets = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Count the dead letters of a topic by their errors, with the first and the last time, and an example."""
     if by not in GROUPS:
         raise ConfigError(f"--by takes one of {', '.join(GROUPS)}, not {by!r}", "--by")
+    check_keeps(of_app, keep_secrets)
     wanted = Filter.of(since, error, handler, key)
     groups: dict[str, Group] = {}
     for letter in letters.read(topic, bootstrap_servers, kafka):
         if wanted.wants(letter):
             groups.setdefault(GROUPS[by](letter), Group(letter)).add(letter)
-    found = sorted(groups.items(), key=lambda item: (-item[1].count, item[0]))
+    if of_app is not None and by == "key":
+        with types_of(of_app, keep_secrets) as parts:
+            named = [(key_by(parts, each.example) or "", each) for each in groups.values()]
+    else:
+        named = list(groups.items())
+    found = sorted(named, key=lambda item: (-item[1].count, item[0]))
     if as_json:
         for name, group in found:
             say_json(msgspec.json.encode({by: name, **group.as_dict()}).decode())
@@ -311,11 +324,24 @@ GROUPS: dict[str, Callable[[Letter], str]] = {
 }
 
 
-def cells(letter: Letter, full: bool) -> tuple[str, ...]:
-    """Returns a dead letter as a row."""
+def document_by(parts: Parts | None, letter: Letter) -> str | None:
+    """Returns the message of a letter as JSON, decoded by an app's types; None without an app."""
+    return None if parts is None else decoded_document(letter.message, *shown_by(parts, letter.message, "key", "value"))
+
+
+def key_by(parts: Parts | None, letter: Letter) -> str | None:
+    """Returns the key of a letter as one line, decoded by an app's types if there is an app; None without a key."""
+    if letter.message.raw_key is None:
+        return None
+    return printable(letter.message.key) if parts is None else line_of(shown_by(parts, letter.message, "key")[0])
+
+
+def cells(letter: Letter, full: bool, parts: Parts | None = None) -> tuple[str, ...]:
+    """Returns a dead letter as a row, with its key by an app's types if `parts` has them."""
     origin = letter.origin
     error = printable(letter.error) if full else shortened(letter.error)
-    key = f" key {printable(letter.message.key)}" if full and letter.message.key is not None else ""
+    shown = key_by(parts, letter) if full else None
+    key = "" if shown is None else f" key {shown}"
     return (
         "{}:{}".format(*letter.place),
         f"{printable(origin.topic)}[{origin.partition}] {origin.offset}{key}",

@@ -66,7 +66,7 @@ def node_rows(view: AppView) -> Iterator[tuple[str, ...]]:
         if report is None:
             yield each.node, "newer node", age, NONE, NONE, NONE
             continue
-        state = "silent" if each.is_silent else report.state
+        state = each.state_of(report)
         memory = f"{report.memory_bytes / 1_048_576:.0f} MB"
         yield each.node, state, age, memory, str(report.partitions_total), str(report.failures)
 

@@ -5,9 +5,11 @@ The main thread waits for a key, draws, and sends commands. Another thread reads
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import getpass
 import os
+import re
 import select
 import sys
 import termios
@@ -36,11 +38,15 @@ KEYS = {
     "\x7f": "backspace",
     "\x1b[A": "up",
     "\x1b[B": "down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
     "\x03": "q",
     "\x04": "q",
 }
 """The names of the keys that write no character."""
 KEY_BYTES_MAX = 64
+KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~])|.", re.DOTALL)
+"""A character, or the sequence of a key that writes none: several may come at once."""
 
 
 @command
@@ -74,6 +80,7 @@ class Screen:
 
     def __init__(self, shown: Top, read: Callable[[], AppView], send: Callable[[Command], str], every_s: float) -> None:
         self._shown, self._read, self._send, self._every_s = shown, read, send, every_s
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._closing = threading.Event()
         self._new: AppView | str | None = None
         """The state that was read last, or why it could not be read; None where that is shown."""
@@ -106,7 +113,8 @@ class Screen:
             elif new is not None:
                 self._shown.view = new
         if sys.stdin.fileno() in ready:
-            for key in keys_of(os.read(sys.stdin.fileno(), KEY_BYTES_MAX)):
+            data = os.read(sys.stdin.fileno(), KEY_BYTES_MAX)
+            for key in keys_of(self._decoder.decode(data)) if data else ["q"]:  # The terminal is gone.
                 self._press(key)
 
     def _press(self, key: str) -> None:
@@ -138,14 +146,9 @@ def raw_terminal() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def keys_of(data: bytes) -> list[str]:
-    """Returns the keys in the terminal's input, by name or character."""
-    text = data.decode(errors="replace")
-    if text in KEYS:
-        return [KEYS[text]]
-    if text.startswith("\x1b"):
-        return []  # A key that has no meaning here.
-    return [KEYS.get(each, each) for each in text]
+def keys_of(text: str) -> list[str]:
+    """Returns the keys in the terminal's input, by name or character; a key without a meaning here is left out."""
+    return [KEYS.get(each, each) for each in KEY.findall(text) if len(each) == 1 or each in KEYS]
 
 
 def drawn(shown: Top, height: int) -> RenderableType:

@@ -26,7 +26,7 @@ from awoke.console.error_records import FAILURES, PendingErrors
 from awoke.console.history import SAMPLE_S
 from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.console.views import Audit, SecretFields
+from awoke.console.views import INTERVAL_MS, Audit, SecretFields
 from awoke.errors import AwokeError, ClosedError
 from awoke.events import (
     AppResized,
@@ -47,6 +47,7 @@ from awoke.events import (
     PartitionsLost,
     PartitionsRevoked,
     PartitionStuck,
+    TransactionAborted,
 )
 from awoke.producer import Producer
 from awoke.settings import Loaded, Settings
@@ -61,8 +62,7 @@ CHANGES: tuple[type[Event], ...] = (
 """The events that change what a report shows, beside failures."""
 COALESCING_S = 0.25
 """Changes within this time after a report are told by one further report."""
-INTERVAL_S = 10.0
-"""A process without changes reports after this time."""
+INTERVAL_S = INTERVAL_MS / 1_000
 CLIENT = {
     "message.timeout.ms": "10000",
     "compression.type": "zstd",
@@ -120,6 +120,7 @@ class Reporter:
         self._end_listening = [listen(each, self._on_change) for each in CHANGES]
         self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
         self._end_listening.append(listen(ClientStatistics, self._on_statistics))
+        self._end_listening.append(listen(TransactionAborted, self._on_aborted))
         self._admin = Admin(settings=self._settings)
         self._producer = Producer(settings=self._settings, events=Silent())
         self._thread.start()
@@ -149,8 +150,12 @@ class Reporter:
         self.tell_soon()
 
     def _on_statistics(self, event: Event) -> None:
-        if self._reports.stable.on_event(event):
+        if self._reports.on_statistics(event):
             self.tell_soon()
+
+    def _on_aborted(self, event: Event) -> None:
+        self._reports.aborted.on_event(event)
+        self.tell_soon()
 
     def _on_failure(self, event: Event) -> None:
         self._errors.add(event)

@@ -8,30 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from awoke._clock import wall_ms
-from awoke.events import ClientStatistics, Event
-
-
-class PartitionStatistics(msgspec.Struct, frozen=True):
-    """A partition in librdkafka's JSON."""
-
-    hi_offset: int = -1
-    ls_offset: int = -1
-
-
-class TopicStatistics(msgspec.Struct, frozen=True):
-    """A topic in librdkafka's JSON."""
-
-    partitions: Mapping[str, PartitionStatistics] = {}
-
-
-class ConsumerStatistics(msgspec.Struct, frozen=True):
-    """A client in librdkafka's JSON."""
-
-    type: str
-    topics: Mapping[str, TopicStatistics] = {}
+from awoke.console.client_statistics import OneClient, PartitionStatistics
 
 
 class Stable(NamedTuple):
@@ -40,9 +18,8 @@ class Stable(NamedTuple):
     offset: int
     open_since_ms: int | None
     """When it was first seen there, and behind the end; None: no transaction is open."""
-
-
-_decoder = msgspec.json.Decoder(ConsumerStatistics)
+    read_offset: int | None = None
+    """One past the last message that was handed on, if none waits; markers of transactions count."""
 
 
 class StableOffsets:
@@ -51,16 +28,11 @@ class StableOffsets:
     def __init__(self) -> None:
         self._known: Mapping[tuple[str, int], Stable] = {}
 
-    def on_event(self, event: Event) -> bool:
+    def take(self, client: OneClient) -> bool:
         """Takes the statistics of a consumer; returns whether an open transaction has appeared or ended.
 
         One thread at a time.
         """
-        assert isinstance(event, ClientStatistics)
-        try:
-            client = _decoder.decode(event.json)
-        except msgspec.MsgspecError:
-            return False  # librdkafka changed its form: nothing is known then.
         if client.type != "consumer":
             return False
         found, is_changed = dict(self._known), False
@@ -82,6 +54,6 @@ class StableOffsets:
 def after(before: Stable | None, at: PartitionStatistics) -> Stable:
     """Returns the last stable offset now; it keeps its time while it stays at one offset."""
     if at.ls_offset >= at.hi_offset:
-        return Stable(at.ls_offset, None)
-    is_same = before is not None and before.offset == at.ls_offset and before.open_since_ms is not None
-    return before if is_same and before is not None else Stable(at.ls_offset, wall_ms())
+        return Stable(at.ls_offset, None, at.read_offset)
+    since_ms = before.open_since_ms if before is not None and before.offset == at.ls_offset else None
+    return Stable(at.ls_offset, wall_ms() if since_ms is None else since_ms, at.read_offset)

@@ -13,9 +13,11 @@ from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.error_kinds import ErrorKinds
+from awoke.console.open_transactions import LIMIT_MS, SeenTransactions
 from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import (
+    INTERVAL_MS,
     MAJOR,
     AppView,
     Audit,
@@ -31,13 +33,16 @@ from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
 from awoke.reader import Reader
 from awoke.settings import Settings
 
-SILENT_AFTER_MS = 30_000
-"""Three intervals of reports."""
+SILENT_AFTER = 3
+"""Intervals without a report."""
+OVERDUE_MS = 2_000
+"""The time that a report may need to come, beyond its interval."""
 ERRORS_MAX = 1_000
 """The last error records that are read."""
 AUDIT_MAX = 1_000
 """The last records of commands that are read."""
 TIMEOUT_S = 30.0
+LIMIT = "transaction.max.timeout.ms"
 GONE_MAX = 10_000
 """The most secret fields of stopped processes that are kept; with more, only those of the last one."""
 
@@ -59,6 +64,7 @@ class Head(msgspec.Struct):
     at_ms: int | None = None
     node: str | None = None
     state: str | None = None
+    interval_ms: int = INTERVAL_MS
 
     @property
     def is_newer(self) -> bool:
@@ -74,10 +80,24 @@ class Head(msgspec.Struct):
 _heads = msgspec.json.Decoder(Head)
 
 
+class Heard(NamedTuple):
+    """The last thing that was read of a process."""
+
+    head: Head
+    at_ms: int | None
+    """When it was read, if it was written then; None of a report that was there before."""
+
+    @property
+    def due_ms(self) -> int:
+        """The time at which the next report is overdue."""
+        since_ms = (self.head.at_ms or 0) if self.at_ms is None else self.at_ms
+        return since_ms + self.head.interval_ms + OVERDUE_MS
+
+
 class Sent(NamedTuple):
     """The last report of a process."""
 
-    head: Head
+    heard: Heard
     document: msgspec.Raw
     report: Report | None
     """None of a newer process. It is decoded once, and never changes."""
@@ -89,11 +109,13 @@ class State:
     def __init__(self, app: str) -> None:
         self._app = app
         self._nodes: dict[str, Sent] = {}
-        self._new: dict[str, tuple[Head, bytes]] = {}
+        self._new: dict[str, tuple[Heard, bytes]] = {}
         """The last reports that were not looked at yet. Most are replaced before: a topic has those of an hour."""
         self.kinds = ErrorKinds()
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self.unreadable = 0
+        self.transaction_limit_ms = LIMIT_MS
+        """`transaction.max.timeout.ms` of the brokers, once it was asked for."""
         self.gone: list[SecretFields] | None = None
         """The secret fields that processes told which have stopped in order; None if none has."""
 
@@ -104,8 +126,11 @@ class State:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self.unreadable += 1
 
-    def on_report(self, message: Message[Any, Any]) -> None:
-        """Keeps the last report of a process, and none after its tombstone."""
+    def on_report(self, message: Message[Any, Any], heard_ms: int | None = None) -> None:
+        """Keeps the last report of a process, and none after its tombstone.
+
+        `heard_ms` is the present time of a report that was written just now.
+        """
         node = bytes(message.key or b"").decode(errors="replace")
         if message.value is None:
             self._forget(node)
@@ -115,7 +140,7 @@ class State:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             head = None
         if head is not None and head.is_report:
-            self._new[node] = head, bytes(message.value)
+            self._new[node] = Heard(head, heard_ms), bytes(message.value)
         else:
             self.unreadable += 1
 
@@ -124,11 +149,20 @@ class State:
         """True if a process has reported and not stopped in order."""
         return bool(self._nodes or self._new)
 
+    def next_overdue(self, now_ms: int) -> tuple[int, int | None]:
+        """Returns how many processes have an overdue report, and when that of a further one is overdue."""
+        heard = {node: each.heard for node, each in self._nodes.items()} | {
+            n: each for n, (each, _) in self._new.items()
+        }
+        due = [each.due_ms for each in heard.values()]
+        later = [each for each in due if each >= now_ms]
+        return len(due) - len(later), min(later, default=None)
+
     def _forget(self, node: str) -> None:
         """Forgets a process that has stopped in order, but not its secret fields: its messages are still there."""
-        sent, (head, value) = self._nodes.pop(node, None), self._new.pop(node, (None, None))
+        sent, (heard, value) = self._nodes.pop(node, None), self._new.pop(node, (None, None))
         report = None if sent is None else sent.report
-        if value is not None and head is not None and not head.is_newer:
+        if value is not None and heard is not None and not heard.head.is_newer:
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 report = _reports.decode(value)
         if report is not None and report.secrets is not None:
@@ -137,14 +171,14 @@ class State:
 
     def decode(self) -> dict[str, Sent]:
         """Decodes the last report of each process, once, and returns all."""
-        for node, (head, value) in self._new.items():
+        for node, (heard, value) in self._new.items():
             try:
                 value.decode()  # msgspec does not look at the text of fields that it skips.
-                report = None if head.is_newer else _reports.decode(value)
+                report = None if heard.head.is_newer else _reports.decode(value)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self.unreadable += 1
                 continue
-            self._nodes[node] = Sent(head, msgspec.Raw(value), report)
+            self._nodes[node] = Sent(heard, msgspec.Raw(value), report)
         self._new.clear()
         return self._nodes
 
@@ -162,9 +196,12 @@ class State:
         """Forgets all error records: their topic is read again."""
         self.kinds.clear()
 
-    def nodes(self, now_ms: int) -> list[NodeView]:
-        """Returns the processes that have reported and not stopped in order, by name."""
-        return [node_of(node, each, now_ms) for node, each in sorted(self.decode().items())]
+    def nodes(self, now_ms: int, *, is_current: bool = True) -> list[NodeView]:
+        """Returns the processes that have reported and not stopped in order, by name.
+
+        No report is overdue unless the state `is_current`: it may have been written, and not been read.
+        """
+        return [node_of(node, each, now_ms, is_current=is_current) for node, each in sorted(self.decode().items())]
 
     def reports(self) -> dict[str, Report]:
         """Returns the reports that this awoke understands, by process."""
@@ -179,16 +216,20 @@ class State:
         """Returns the failures by fingerprint, the last one first."""
         return self.kinds.views()
 
-    def view(self, groups: list[GroupView]) -> AppView:
-        """Returns the state of the app with these groups, and the reasons why it may be stuck."""
+    def view(self, groups: list[GroupView], *, is_current: bool = True) -> AppView:
+        """Returns the state of the app with these groups, and the reasons why it may be stuck.
+
+        `is_current` as for `nodes`.
+        """
         now_ms = wall_ms()
         self.decode()  # It counts records that can't be read.
         found = AppView(
             app=self._app,
             at_ms=now_ms,
-            nodes=self.nodes(now_ms),
+            nodes=self.nodes(now_ms, is_current=is_current),
             groups=groups,
             errors=self.errors(),
+            transaction_limit_ms=self.transaction_limit_ms,
             unreadable=self.unreadable,
             audit=list(reversed(self._audit)),
         )
@@ -196,11 +237,21 @@ class State:
         return found
 
 
-def node_of(node: str, sent: Sent, now_ms: int) -> NodeView:
+def node_of(node: str, sent: Sent, now_ms: int, *, is_current: bool) -> NodeView:
     """Returns the view of a process."""
-    at_ms = sent.head.at_ms or 0
-    is_silent = now_ms - at_ms > SILENT_AFTER_MS
-    return NodeView(node=node, at_ms=at_ms, is_newer=sent.head.is_newer, is_silent=is_silent, document=sent.document)
+    head = sent.heard.head
+    found = NodeView(
+        node=node,
+        at_ms=head.at_ms or 0,
+        is_newer=head.is_newer,
+        is_silent=False,
+        is_overdue=is_current and now_ms > sent.heard.due_ms,
+        heard_ms=sent.heard.at_ms,
+        interval_ms=head.interval_ms,
+        document=sent.document,
+    )
+    found.is_silent = found.unheard_ms(now_ms) > SILENT_AFTER * head.interval_ms
+    return found
 
 
 def read_view(app: str, settings: Settings, timeout_s: float = TIMEOUT_S) -> AppView:
@@ -281,8 +332,11 @@ class Extent(NamedTuple):
         return {each: max(start, self.ends.get(each, start) - count) for each, start in self.starts.items()}
 
 
-def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:
-    """Returns a group as the brokers see it now; of no members where they do not know it. Blocks."""
+def group_of(admin: Admin, group: str, timeout_s: float, seen: SeenTransactions | None = None) -> GroupView:
+    """Returns a group as the brokers see it now; of no members where they do not know it. Blocks.
+
+    `seen` keeps since when transactions are open.
+    """
     state, members, assigned = "unknown", 0, set[tuple[str, int]]()
     committed: dict[tuple[str, int], int] = {}
     with contextlib.suppress(UnknownGroup):
@@ -293,6 +347,7 @@ def group_of(admin: Admin, group: str, timeout_s: float) -> GroupView:
     places = sorted({*committed, *assigned})
     ends = ends_of(admin, {topic for topic, _ in places}, timeout_s)
     partitions = [partition_of(place, committed.get(place), ends.get(place)) for place in places]
+    add_stable(admin, partitions, seen or SeenTransactions(), timeout_s)
     return GroupView(group=group, state=state, members=members, partitions=partitions)
 
 
@@ -300,6 +355,33 @@ def partition_of(place: tuple[str, int], committed: int | None, end_offset: int 
     """Returns a partition of a group with its lag: the messages that are not committed."""
     lag = None if committed is None or end_offset is None else max(0, end_offset - committed)
     return GroupPartition(topic=place[0], partition=place[1], committed=committed, end_offset=end_offset, lag=lag)
+
+
+def add_stable(admin: Admin, partitions: Iterable[GroupPartition], seen: SeenTransactions, timeout_s: float) -> None:
+    """Adds the last stable offset where messages are not committed: they may wait for a transaction. Blocks."""
+    behind: dict[str, dict[int, GroupPartition]] = {}
+    for each in partitions:
+        if each.lag:
+            behind.setdefault(each.topic, {})[each.partition] = each
+    for topic, its in sorted(behind.items()):
+        with contextlib.suppress(KafkaError):  # As for the ends.
+            for number, offset in admin.stable_offsets(topic, timeout_s, partitions=list(its)).items():
+                each = its[number]
+                each.last_stable_offset = offset
+                if each.end_offset is not None:
+                    since_ms = seen.note(topic, number, offset, each.end_offset, wall_ms())
+                    each.transaction_open_since_ms = since_ms
+
+
+def transaction_limit_of(admin: Admin, timeout_s: float) -> int:
+    """Asks all brokers for the longest time of a transaction, in milliseconds. Blocks.
+
+    Raises:
+        AuthorizationFailed: The settings of brokers may not be read. BrokerUnreachable; OperationTimeout.
+    """
+    found = [admin.describe_broker_configs(each.id, timeout_s) for each in admin.brokers(timeout_s)]
+    limits = [each[LIMIT].value for each in found if LIMIT in each]
+    return max((int(each) for each in limits if each is not None), default=LIMIT_MS)
 
 
 def ends_of(admin: Admin, topics: Iterable[str], timeout_s: float) -> dict[tuple[str, int], int]:

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from awoke.console.views import AppView, GroupView, Partition, Reason, Report
+from awoke.console.open_transactions import is_read_to, open_of
+from awoke.console.producing_views import Output
+from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Partition, Reason, Report
 from awoke.durations import duration
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
-TRANSACTION_MS = 10_000
-"""A transaction that is open for longer counts as a reason."""
-AWAY, NO_MEMBER, STUCK, TRANSACTION, PAUSED, POISON, FULL, SLOW, QUIET = 90, 80, 70, 65, 60, 50, 45, 40, 30
+AWAY, NO_MEMBER, NO_REPORT, STUCK, OUTPUT, TRANSACTION = 90, 80, 75, 70, 68, 65
+PAUSED, POISON, FULL, SLOW, QUIET = 60, 50, 45, 40, 30
 """The severity of each kind: a reason that stops more messages comes first."""
+GONE_MS = 3_600_000
+"""A process that has sent nothing for longer is no reason any more."""
 ATTEMPTS_MAX = 9
 """More attempts make a failing message no more severe."""
 
 
 def reasons(view: AppView, reports: Mapping[str, Report]) -> list[Reason]:
-    """Returns the reasons, the most severe first. Silent and newer nodes are left out. Does not block.
+    """Returns the reasons, the most severe first. Does not block.
+
+    Of silent and newer nodes nothing is told but that a report is overdue.
 
     `reports` are those of the view's nodes by their names; newer nodes have none.
     """
     live = [reports[each.node] for each in view.nodes if not each.is_silent and not each.is_newer]
-    found = [reason for report in live for reason in _of_process(report, view.at_ms)]
+    known = {(group.group, each.topic, each.partition): each for group in view.groups for each in group.partitions}
+    found = [reason for report in live for reason in _of_process(report, known, view)]
     found += [reason for group in view.groups for reason in _of_group(group)]
+    found += _overdue(view, reports)
     return sorted(found, key=lambda each: (-each.severity, each.topic or "", each.partition or 0, each.node or ""))
 
 
-def _of_process(report: Report, now_ms: int) -> Iterator[Reason]:
+Known = Mapping[tuple[str, str, int], GroupPartition]
+"""The partitions as the brokers see them, by group, topic and number."""
+
+
+def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]:
+    now_ms = view.at_ms
     if report.brokers_away_because is not None:
         yield Reason(
             kind="brokers away",
@@ -42,15 +54,75 @@ def _of_process(report: Report, now_ms: int) -> Iterator[Reason]:
         yield Reason(
             kind=report.state, severity=QUIET, text=f"{report.node} begins no jobs", advice=advice, node=report.node
         )
+    yield from _outputs(report, now_ms)
     for each in report.partitions:
         yield from _of_partition(report, each, now_ms)
+        yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), view)
+
+
+def _outputs(report: Report, now_ms: int) -> Iterator[Reason]:
+    """Tells of topics that acknowledge nothing, and of a producer without room: functions that send there wait."""
+    full = ""
+    if report.queue_full_since_ms is not None:
+        age = duration((now_ms - report.queue_full_since_ms) / 1_000)
+        full = f"the queue of the producer is full for {age}, and functions that send wait for room"
+    stand = [each for each in report.outputs if each.since_ms is not None]
+    for each in stand:
+        age = duration((now_ms - (each.since_ms or now_ms)) / 1_000)
+        text = f"{_sent(report, each)}, and none was acknowledged for {age}"
+        advice = "look at the leaders and in-sync replicas of the topic (`min.insync.replicas`), and at its brokers"
+        yield _of_output(report, f"{text}; {full}" if full else text, advice)
+    if full and not stand:
+        most = f"; most for {_sent(report, report.outputs[0])}" if report.outputs else ""
+        advice = "the brokers take messages more slowly than the app sends: add partitions or brokers, or send less"
+        yield _of_output(report, f"{full}{most}", advice)
+
+
+def _sent(report: Report, output: Output) -> str:
+    count = "1 message waits" if output.messages == 1 else f"{output.messages} messages wait"
+    names = [each.name for each in report.handlers if output.topic in (each.output, each.dead_letter)]
+    whose = f" (of {', '.join(names)})" if names else ""
+    return f"topic {output.topic}{whose}: {count} for an acknowledgement"
+
+
+def _of_output(report: Report, text: str, advice: str) -> Reason:
+    return Reason(kind="output", severity=OUTPUT, text=f"{report.node}: {text}", advice=advice, node=report.node)
+
+
+def unheard(node: NodeView, now_ms: int) -> str:
+    """Returns since when a process has sent no report, as a text."""
+    age, interval = duration(node.unheard_ms(now_ms) / 1_000), duration(node.interval_ms / 1_000)
+    return f"no report for {age}, expected every {interval}"
+
+
+def _overdue(view: AppView, reports: Mapping[str, Report]) -> Iterator[Reason]:
+    """Tells of processes without a report, until others have their partitions."""
+    late = [each for each in view.nodes if each.is_overdue and not each.is_newer]
+    if not late:
+        return
+    in_time = [report for node, report in reports.items() if node not in {each.node for each in late}]
+    taken = {(each.group, each.topic, each.partition) for report in in_time for each in report.partitions}
+    for node in late:
+        mine = {(each.group, each.topic, each.partition) for each in reports[node.node].partitions}
+        if node.unheard_ms(view.at_ms) > GONE_MS or (node.is_silent and mine <= taken):
+            continue
+        count = len(mine - taken)
+        waiting = (
+            f"; {count} partition{'s' if count != 1 else ''} of it wait{'s' if count == 1 else ''}" if count else ""
+        )
+        yield Reason(
+            kind="no report",
+            severity=NO_REPORT,
+            text=f"{node.node}: {unheard(node, view.at_ms)}{waiting}",
+            advice="it was killed, is frozen, or can't reach the brokers: look at its host; the brokers give its "
+            "partitions to others after `session.timeout.ms`",
+            node=node.node,
+        )
 
 
 def _of_partition(report: Report, at: Partition, now_ms: int) -> Iterator[Reason]:
     if at.stuck_because is not None or at.paused_because is not None:
         yield from _not_read(report, at)
-    if at.transaction_open_since_ms is not None:
-        yield from _behind_transaction(report, at, at.transaction_open_since_ms, now_ms)
     if at.commit_gap is not None and at.commit_gap_max is not None and at.commit_gap >= at.commit_gap_max:
         text = f"{_place(at)} takes in no more: {at.commit_gap} messages are begun behind offset {at.oldest_offset}"
         yield _reason("full", FULL, text, "look at the message that keeps the commit back", report, at)
@@ -79,15 +151,21 @@ def _not_read(report: Report, at: Partition) -> Iterator[Reason]:
         yield _reason("paused", PAUSED, f"{_place(at)} is paused: {at.paused_because}", resume, report, at)
 
 
-def _behind_transaction(report: Report, at: Partition, since_ms: int, now_ms: int) -> Iterator[Reason]:
-    stable, end = at.last_stable_offset, at.end_offset
-    is_at_stable = stable is not None and at.position is not None and at.position >= stable
-    if is_at_stable and now_ms - since_ms > TRANSACTION_MS:
-        waiting = "" if stable is None or end is None else f", and {max(0, end - stable)} messages wait behind it"
-        age = duration((now_ms - since_ms) / 1_000)
-        text = f"{_place(at)} has a transaction at offset {stable} that is open for {age}{waiting}"
-        advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
-        yield _reason("open transaction", TRANSACTION, text, advice, report, at)
+def _behind_transaction(
+    report: Report, at: Partition, broker: GroupPartition | None, view: AppView
+) -> Iterator[Reason]:
+    found, now_ms = open_of(at, broker), view.at_ms
+    if found is None or found.since_ms is None or not found.is_left(now_ms) or not is_read_to(at, broker, found.stable):
+        return
+    age = duration((now_ms - found.since_ms) / 1_000)
+    waiting = "1 message waits" if found.waiting == 1 else f"{found.waiting} messages wait"
+    text = f"{_place(at)} has a transaction at offset {found.stable} that is open for {age}, and {waiting} behind it"
+    advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
+    if found.is_hanging(now_ms, view.transaction_limit_ms):
+        limit = duration(view.transaction_limit_ms / 1_000)
+        text += f"; it hangs: brokers abort one after {limit} at the latest (transaction.max.timeout.ms)"
+        advice = "no producer will end it: abort it by `kafka-transactions.sh abort`"
+    yield _reason("open transaction", TRANSACTION, text, advice, report, at)
 
 
 def _place(at: Partition) -> str:

@@ -11,6 +11,8 @@ from awoke.printable import harmless
 
 NONE = "-"
 ROWS_MAX = 500
+CELL_MAX = 2_000
+"""The characters of a cell: a hostile text of a megabyte in each row would make a screen slow."""
 
 
 class Subject(NamedTuple):
@@ -90,7 +92,7 @@ class Top:
     def rows(self) -> list[Row]:
         """Returns the rows that are shown, with control characters made visible."""
         made: Callable[[AppView], Sequence[Row]] = MAKERS[self.table]
-        found = [Row(tuple(map(harmless, each.cells)), each.sorts, each.subject) for each in made(self.view)]
+        found = [each._replace(cells=tuple(map(shown, each.cells))) for each in made(self.view)]
         words = self.words.lower()
         found = [each for each in found if is_within(each.subject, self.within)]
         found = [each for each in found if words in " ".join(each.cells).lower()]
@@ -204,6 +206,11 @@ def text(value: Any) -> str:
     return NONE if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
+def shown(cell: str) -> str:
+    """Returns a cell that is not too long, with control characters made visible."""
+    return harmless(cell[:CELL_MAX])
+
+
 def row(subject: Subject, *values: Any) -> Row:
     """Returns a row whose cells are its values."""
     return Row(tuple(map(text, values)), values, subject)
@@ -227,7 +234,7 @@ def process_rows(view: AppView) -> list[Row]:
         if report is None:
             found.append(row(Subject(each.node), each.node, "newer node", age, None, None, None))
             continue
-        state = "silent" if each.is_silent else report.state
+        state = each.state_of(report)
         counts = (report.memory_bytes >> 20, report.partitions_total, report.failures)
         found.append(row(Subject(each.node), each.node, state, age, *counts))
     return found

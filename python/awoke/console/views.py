@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import msgspec
 
+from awoke.console.producing_views import Aborted, Output
+
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 4
+MINOR = 6
 """Raised by a new field."""
+INTERVAL_MS = 10_000
+"""A process without changes reports after this time."""
 
 
 class Failing(msgspec.Struct, kw_only=True, gc=False):
@@ -85,6 +89,8 @@ class Partition(msgspec.Struct, kw_only=True, gc=False):
     """Messages from here on belong to an open transaction, or come after its first message."""
     transaction_open_since_ms: int | None = None
     """Since when, by this process, an open transaction keeps the last stable offset behind the end; None: none does."""
+    read_offset: int | None = None
+    """One past the last message that was handed on, if none waits; markers of transactions count."""
     has_room: bool = True
     """False: no further messages are taken in: as many as allowed are under way, or it is paused."""
     commit_gap: int | None = None
@@ -131,6 +137,8 @@ class Handler(msgspec.Struct, kw_only=True):
     """The jobs of one partition that run at once, at most."""
     exactly_once: bool
     dead_letter: str | None
+    output: str | None = None
+    """The topic of what it returns."""
     messages_per_s: float | None = None
     """Since the last sample; None while that is not known."""
     failures: int = 0
@@ -252,6 +260,17 @@ class History(msgspec.Struct, kw_only=True):
     of_minutes: list[Sample] = []
 
 
+class Memory(msgspec.Struct, kw_only=True, gc=False):
+    """The resident memory of a process: its own, and what it shares with others, as with the nodes of its swarm."""
+
+    own_bytes: int
+    """Of no other process: what its end would free (USS)."""
+    shared_bytes: int
+    """Also of other processes: code, and what nodes have from the mold that they were forked from."""
+    proportional_bytes: int
+    """Its own, and its share of each shared page (PSS). The sum over processes counts each page once."""
+
+
 class Report(msgspec.Struct, kw_only=True, gc=False):
     """The state of one process."""
 
@@ -266,6 +285,8 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     started_at_ms: int
     at_ms: int
     sequence: int
+    interval_ms: int = INTERVAL_MS
+    """The next report comes within this time."""
     state: str
     """`running`, `quiet` or `stopping`."""
     groups: list[str]
@@ -273,11 +294,19 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     brokers_away_because: str | None = None
     unhealthy_because: list[str] = []
     memory_bytes: int = 0
+    memory: Memory | None = None
+    """Read once a minute; None where the system does not tell it."""
     threads: dict[str, int] = {}
     """The number of threads by owner."""
     queued_messages: int = 0
     queued_bytes: int = 0
     """Of the app's producer, without a delivery report."""
+    queue_full_since_ms: int | None = None
+    """Since when, as each look found it, this queue has no room; None: it has."""
+    outputs: list[Output] = []
+    """Topics that keep it waiting, first those of which nothing is acknowledged."""
+    aborted: list[Aborted] = []
+    """The transactions that were aborted since the start, by reason."""
     failures: int = 0
     """Failures of user code since the start."""
     errors_dropped: int = 0
@@ -383,8 +412,22 @@ class NodeView(msgspec.Struct, kw_only=True):
     """True: its awoke is newer than this one, whose reader does not understand the report."""
     is_silent: bool
     """True: it has sent nothing for three intervals, and has not stopped in order."""
+    is_overdue: bool = False
+    """True: its next report should have come, and it has not stopped in order."""
+    heard_ms: int | None = None
+    """When this console got the report, by its own clock; None of one that was there before the console."""
+    interval_ms: int = INTERVAL_MS
+    """The time within which its next report was to come."""
     document: msgspec.Raw
     """The report as it was sent, with fields that this version does not know."""
+
+    def unheard_ms(self, now_ms: int) -> int:
+        """Returns the time since its report: by the clock of this console, or else by that of the process."""
+        return now_ms - (self.at_ms if self.heard_ms is None else self.heard_ms)
+
+    def state_of(self, report: Report) -> str:
+        """Returns the state of its process, as far as it is known: that of its report, `overdue` or `silent`."""
+        return "silent" if self.is_silent else "overdue" if self.is_overdue else report.state
 
     def report(self) -> Report | None:
         """Returns the report; None where the node is newer."""
@@ -399,6 +442,10 @@ class GroupPartition(msgspec.Struct, kw_only=True, gc=False):
     committed: int | None
     end_offset: int | None
     lag: int | None
+    last_stable_offset: int | None = None
+    """Messages from here on belong to an open transaction, or come after it; not asked where all is committed."""
+    transaction_open_since_ms: int | None = None
+    """Since when, as this console saw it, an open transaction keeps the last stable offset behind the end."""
 
 
 class GroupView(msgspec.Struct, kw_only=True):
@@ -443,6 +490,8 @@ class AppView(msgspec.Struct, kw_only=True):
     nodes: list[NodeView]
     groups: list[GroupView]
     errors: list[ErrorView]
+    transaction_limit_ms: int = 900_000
+    """The brokers abort a transaction after this time at the latest, unless it hangs."""
     unreadable: int = 0
     """Records of the topics that are no reports and no error records."""
     reasons: list[Reason] = []

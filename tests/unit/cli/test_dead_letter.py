@@ -400,6 +400,57 @@ def test_a_letter_is_shown_by_the_types_of_an_app_without_its_secrets(topic: lis
     assert kept.endswith('value:\n{\n  "card": "4711"\n}\n')
 
 
+KEYS = [b'{"card":"4711"}', b'{"card":"4712"}', b'{"card":"4711"}', b'{"card":"4711"}\x1b']
+
+
+@pytest.fixture
+def keyed(monkeypatch: pytest.MonkeyPatch, topic: list[Any]) -> None:
+    """The app `shop:app`, whose keys have a secret field; the last of the letters has a key that does not decode."""
+
+    def found(target: str) -> awoke.App:
+        app = awoke.App("shop")
+        app.on("orders", key=Order, value=Order, dead_letter="orders.dead")(lambda message: None)
+        return app
+
+    monkeypatch.setattr(application, "find_app", found)
+    topic += [stored(number, key=key, value=key) for number, key in enumerate(KEYS)]
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize("words", [["list", "--full"], ["list", "--json"], ["summary", "--by", "key"]])
+def test_lists_and_summaries_show_no_secret_of_an_app(words: list[str]) -> None:
+    command, *options = words
+    call = ("dead-letter", command, "orders.dead", *options)
+    found = run(*call, "--app", "shop:app").output
+    assert "471" not in found
+    assert found.count("[secret]") >= 3
+    assert run(*call, "--app", "shop:app", "--keep-secrets").output.count("4711") >= 2
+    assert "4711" in run(*call).output
+    with pytest.raises(awoke.ConfigError, match="name it with --app"):
+        run(*call, "--keep-secrets")
+
+
+@pytest.mark.usefixtures("keyed")
+def test_a_summary_counts_secret_keys_apart_and_shows_them_masked() -> None:
+    words = ("dead-letter", "summary", "orders.dead", "--by", "key", "--json", "--app", "shop:app")
+    found = [json.loads(line) for line in run(*words).output.splitlines()]
+    assert [(each["count"], each["key"]) for each in found] == [
+        (2, '{"card":"[secret]"}'),
+        (1, "[secret]"),
+        (1, '{"card":"[secret]"}'),
+    ]
+    by_error = run("dead-letter", "summary", "orders.dead", "--app", "shop:app").output
+    assert by_error.splitlines()[1].split()[:2] == ["4", "ValueError"]
+
+
+@pytest.mark.usefixtures("keyed")
+def test_a_list_has_the_documents_of_the_app() -> None:
+    lines = run("dead-letter", "list", "orders.dead", "--json", "--app", "shop:app").output.splitlines()
+    first, last = json.loads(lines[0]), json.loads(lines[3])
+    assert (first["key"], first["value"]) == ({"card": "[secret]"}, {"card": "[secret]"})
+    assert (last["key"], last["value"], "hidden" in last["value_note"]) == ("[secret]", "[secret]", True)
+
+
 def test_options_that_do_not_fit_an_app_are_refused(topic: list[Any], shop: None) -> None:
     words = ("dead-letter", "show", "orders.dead", "0:0")
     assert run(*words, "--app", "shop:app", "--decode").exit_code == 2

@@ -73,6 +73,8 @@ def test_a_report_tells_the_process() -> None:
     assert (report.queued_messages, report.queued_bytes, report.threads) == (3, 300, {"shop": 2})
     assert (report.failures, report.errors_dropped) == (4, 1)
     assert report.memory_bytes > 0
+    assert report.memory is not None
+    assert report.memory.own_bytes > 0
     assert report.versions["awoke"] == awoke.__version__
 
 
@@ -166,6 +168,7 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
         is_async=False,
         is_exactly_once=False,
         dead_letter="letters",
+        output="bills",
         concurrency=SimpleNamespace(jobs=4, commit_gap=100),
     )
     states = [state(position=5)]
@@ -177,13 +180,14 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
     made.sample(0)
     (found,) = made.make(0, 0).handlers
     assert (found.name, found.topic, found.concurrency, found.dead_letter) == ("handle", "orders", 4, "letters")
+    assert found.output == "bills"
     assert (found.messages_per_s, found.failures) == (2.0, 3)
 
 
 def test_a_partition_tells_its_last_stable_offset_and_why_it_takes_in_no_more() -> None:
     gap, place = CommitGap(100, 6, 5, 2.5), ("orders", 0)
     route = SimpleNamespace(topic="orders", concurrency=SimpleNamespace(commit_gap=100, jobs=1))
-    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None)
+    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None, output=None)
     made = reports_of(group_of(state(gap=gap), routes={"orders": route}, kept_back=lambda: {place}))
     made.stable._known = {place: Stable(7, 1_000)}
     (found,) = made.make(0, 0).partitions
@@ -218,6 +222,7 @@ def test_a_report_grows_only_by_the_names_of_secret_fields() -> None:
     )
     for each in (none, some):
         each.at_ms, each.memory_bytes, each.started_at_ms = small.at_ms, small.memory_bytes, small.started_at_ms
+        each.memory = small.memory
     sizes = [len(msgspec.json.encode(each)) for each in (small, none, some)]
     assert sizes[1] < sizes[0]
     assert sizes[2] - sizes[1] == len(b'{"topic":"orders","fields":["/card"]}')

@@ -10,6 +10,7 @@ import pytest
 
 from awoke._clock import wall_ms
 from awoke.console import state as state_module
+from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import State, group_of, read_view
 from awoke.console.views import MAJOR, Audit, ErrorRecord, Report
 from awoke.embedded import EmbeddedCluster
@@ -72,6 +73,26 @@ def test_a_process_that_has_stopped_in_order_is_gone() -> None:
 def test_a_process_that_sends_nothing_is_silent() -> None:
     state = state_of(message(report(at_ms=wall_ms() - 60_000)), message(report(), b"host.2"))
     assert [each.is_silent for each in state.nodes(wall_ms())] == [True, False]
+
+
+def test_a_report_is_overdue_two_seconds_after_the_time_that_the_process_has_named() -> None:
+    state = State("shop")
+    now_ms = wall_ms()
+    state.on_report(message({**msgspec.to_builtins(report("host.1")), "at_ms": now_ms - 5_000}))
+    # Its clock is wrong: the time at which it came counts.
+    late = {**msgspec.to_builtins(report("host.2")), "at_ms": now_ms - 3_600_000, "interval_ms": 1_000}
+    state.on_report(message(late, b"host.2"), now_ms)
+    assert state.next_overdue(now_ms) == (0, now_ms + 3_000)
+    assert state.next_overdue(now_ms + 3_001) == (1, now_ms + 7_000)
+    assert state.next_overdue(now_ms + 7_001) == (2, None)
+
+    def told(at_ms: int, *, is_current: bool = True) -> list[tuple[bool, bool]]:
+        return [(each.is_overdue, each.is_silent) for each in state.nodes(at_ms, is_current=is_current)]
+
+    assert told(now_ms + 3_000) == [(False, False), (False, False)]
+    assert told(now_ms + 3_001) == [(False, False), (True, True)]
+    assert told(now_ms + 7_001) == [(True, False), (True, True)]
+    assert told(now_ms + 7_001, is_current=False) == [(False, False), (False, True)]
 
 
 def test_a_newer_node_is_shown_as_one() -> None:
@@ -159,6 +180,12 @@ class FakeAdmin:
             raise UnknownTopic("there is none", 3, "UNKNOWN_TOPIC_OR_PART")
         return {0: 10, 1: 3}
 
+    def stable_offsets(self, topic: str, timeout_s: float, *, partitions: list[int]) -> Any:
+        assert (topic, partitions) == ("orders", [0])  # All others have nothing that waits.
+        return {0: self.stable}
+
+    stable = 10
+
 
 def test_a_group_tells_the_lag_of_committed_partitions_and_none_of_others() -> None:
     admin: Any = FakeAdmin()
@@ -166,6 +193,22 @@ def test_a_group_tells_the_lag_of_committed_partitions_and_none_of_others() -> N
     assert (view.state, view.members) == ("Stable", 1)
     found = [(each.topic, each.partition, each.committed, each.end_offset, each.lag) for each in view.partitions]
     assert found == [("gone", 0, 4, None, None), ("orders", 0, 4, 10, 6), ("orders", 1, None, 3, None)]
+
+
+def test_a_group_tells_since_when_a_transaction_keeps_its_messages() -> None:
+    fake, seen = FakeAdmin(), SeenTransactions()
+    admin: Any = fake
+
+    def found() -> tuple[int | None, int | None]:
+        at = group_of(admin, "shop", 1.0, seen).partitions[1]
+        return at.last_stable_offset, at.transaction_open_since_ms
+
+    assert found() == (10, None)
+    fake.stable = 4
+    first = found()
+    assert first[0] == 4
+    assert first[1] is not None
+    assert found() == first
 
 
 def test_a_group_that_the_brokers_do_not_know_has_no_members() -> None:

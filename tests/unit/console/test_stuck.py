@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from awoke.console.producing_views import Output
 from awoke.console.stuck import SLOW_MS, reasons
 from awoke.console.views import (
     MAJOR,
@@ -14,6 +15,7 @@ from awoke.console.views import (
     Failing,
     GroupPartition,
     GroupView,
+    Handler,
     NodeView,
     Partition,
     Reason,
@@ -147,3 +149,87 @@ def test_a_partition_with_as_many_messages_under_way_as_allowed_is_a_reason() ->
     at = partition(commit_gap=100, commit_gap_max=100, oldest_offset=5)
     assert kinds(node_of(at)) == ["full"]
     assert kinds(node_of(msgspec.structs.replace(at, commit_gap=99))) == []
+
+
+def told_by_brokers(stable: int, since_ms: int | None, end: int = 9) -> GroupView:
+    at = GroupPartition(topic="orders", partition=0, committed=3, end_offset=end, lag=end - 3)
+    at.last_stable_offset, at.transaction_open_since_ms = stable, since_ms
+    return GroupView(group="shop", state="Stable", members=1, partitions=[at])
+
+
+def test_an_open_transaction_that_the_brokers_confirm_is_a_reason_after_two_seconds() -> None:
+    node = node_of(partition(position=5, end_offset=5))
+    (reason,) = found(node, groups=(told_by_brokers(5, NOW_MS - 2_000),))
+    assert reason.kind == "open transaction"
+    assert "at offset 5 that is open for 2 s, and 4 messages wait behind it" in reason.text
+    assert kinds(node, groups=(told_by_brokers(5, NOW_MS - 1_999),)) == []
+    assert kinds(node, groups=(told_by_brokers(5, None),)) == []
+    seen = node_of(partition(position=5, last_stable_offset=5, end_offset=9, transaction_open_since_ms=NOW_MS - 2_000))
+    assert kinds(seen, groups=(told_by_brokers(5, None),)) == ["open transaction"]
+
+
+def test_a_transaction_that_has_ended_since_the_report_is_no_reason() -> None:
+    node = node_of(partition(position=5, last_stable_offset=5, end_offset=9, transaction_open_since_ms=1))
+    assert kinds(node) == ["open transaction"]
+    assert kinds(node, groups=(told_by_brokers(9, None),)) == []
+    unasked = told_by_brokers(9, None)
+    unasked.partitions[0].last_stable_offset = None
+    assert kinds(node, groups=(unasked,)) == ["open transaction"]
+    unasked.partitions[0].committed = 9
+    assert kinds(node, groups=(unasked,)) == []
+
+
+def test_a_marker_before_an_open_transaction_is_no_message_that_is_not_done() -> None:
+    read = partition(position=4, read_offset=5, end_offset=5)
+    groups = (told_by_brokers(5, NOW_MS - 9_000),)
+    assert kinds(node_of(read), groups=groups) == ["open transaction"]
+    for busy in ({"running": [running(1)]}, {"in_flight": 1}, {"read_offset": 4}, {"read_offset": None}):
+        assert kinds(node_of(msgspec.structs.replace(read, **busy)), groups=groups) == []
+
+
+def late(unheard_ms: int, *partitions: Partition, node: str = "host.1", is_silent: bool = False) -> NodeView:
+    found = node_of(*partitions, is_silent=is_silent, node=node)
+    return msgspec.structs.replace(found, node=node, is_overdue=True, heard_ms=NOW_MS - unheard_ms)
+
+
+def test_a_report_that_is_overdue_is_a_reason_until_others_have_its_partitions() -> None:
+    (reason,) = found(late(13_000, at(0), at(1)))
+    assert (reason.kind, reason.node) == ("no report", "host.1")
+    assert reason.text == "host.1: no report for 13 s, expected every 10 s; 2 partitions of it wait"
+    assert "it was killed, is frozen, or can't reach the brokers" in reason.advice
+    others = msgspec.structs.replace(node_of(at(0), node="host.2"), node="host.2")
+    (reason,) = found(late(40_000, at(0), at(1), is_silent=True), others)
+    assert reason.text.endswith("; 1 partition of it waits")
+    assert kinds(late(40_000, at(0), is_silent=True), others) == []
+    assert kinds(late(13_000)) == ["no report"]
+    assert kinds(late(40_000, is_silent=True)) == []
+    assert kinds(late(3_600_001, at(1), is_silent=True)) == []
+
+
+def handler(name: str, output: str | None = None, dead_letter: str | None = None) -> Handler:
+    more: Any = {"is_async": False, "concurrency": 1, "exactly_once": False}
+    return Handler(name=name, group="shop", topic="orders", output=output, dead_letter=dead_letter, **more)
+
+
+def test_an_output_that_acknowledges_nothing_is_a_reason_with_its_functions() -> None:
+    outputs = [Output(topic="out", messages=7, since_ms=NOW_MS - 12_000)]
+    handlers = [handler("bill", "out"), handler("ship", "other", "out"), handler("log")]
+    (reason,) = found(node_of(outputs=outputs, handlers=handlers))
+    assert (reason.kind, reason.node) == ("output", "host.1")
+    assert (
+        reason.text == "host.1: topic out (of bill, ship): 7 messages wait for an acknowledgement, "
+        "and none was acknowledged for 12 s"
+    )
+    assert "min.insync.replicas" in reason.advice
+    (reason,) = found(node_of(outputs=outputs, queue_full_since_ms=NOW_MS - 5_000))
+    assert reason.text.endswith("; the queue of the producer is full for 5 s, and functions that send wait for room")
+
+
+def test_a_producer_without_room_is_a_reason_that_names_the_topic_with_the_most_messages() -> None:
+    outputs = [Output(topic="out", messages=90, since_ms=None), Output(topic="other", messages=10, since_ms=None)]
+    (reason,) = found(node_of(outputs=outputs, queue_full_since_ms=NOW_MS - 5_000))
+    assert reason.kind == "output"
+    assert "full for 5 s" in reason.text
+    assert reason.text.endswith("; most for topic out: 90 messages wait for an acknowledgement")
+    assert kinds(node_of(queue_full_since_ms=NOW_MS)) == ["output"]
+    assert kinds(node_of(outputs=outputs)) == []

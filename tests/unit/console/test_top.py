@@ -9,6 +9,11 @@ from awoke.console.views import MAJOR, AppView, Failing, NodeView, Partition, Re
 
 
 def view() -> AppView:
+    return failing_view("k", "bad\x1b[2J")
+
+
+def failing_view(key: str, error: str | None = None) -> AppView:
+    """The state of an app with two partitions whose messages fail; all texts are those of the message."""
     at = [
         Partition(
             group="eu",
@@ -17,7 +22,7 @@ def view() -> AppView:
             position=number,
             end_offset=9,
             failing=[
-                Failing(offset=5, key_hash="k", attempts=3, error="bad\x1b[2J", since_ms=1, next_ms=9_000),
+                Failing(offset=5, key_hash=key, attempts=3, error=error or key, since_ms=1, next_ms=9_000),
             ],
         )
         for number in range(2)
@@ -42,7 +47,7 @@ def view() -> AppView:
     reason = Reason(
         kind="failing message",
         severity=50,
-        text="it fails",
+        text=f"it fails: {error or key}",
         advice="skip it",
         node="host.1",
         topic="orders",

@@ -23,6 +23,7 @@ settings.configure(
     ],
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
     USE_TZ=True,
+    SECRET_KEY="for tests",
 )
 django.setup()
 

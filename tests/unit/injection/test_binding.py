@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
@@ -33,7 +34,7 @@ class Call:
 
     def __init__(self, function: Callable[..., Any], assignments: FakeAssignments | None = None) -> None:
         read = parameters_of(function, sys._getframe(1), WHERE)
-        self.function, self.is_async = function, asyncio.iscoroutinefunction(function)
+        self.function, self.is_async = function, inspect.iscoroutinefunction(function)
         self.assignments, self.app = assignments or FakeAssignments(), app()
         self.process = process(self.app)
         for each in in_order(read.by_name):

@@ -147,3 +147,14 @@ def test_a_file_that_is_no_wheel_is_refused(
         (tmp_path / NAME).write_bytes(content)
     assert check_wheel.main([str(tmp_path / NAME)]) == 1
     assert "it cannot be read: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("folder", "found"), [("/home/somebody/awoke", 1), ("awoke", 0)])
+def test_debug_symbols_name_no_folder_of_the_machine_even_where_they_are_compressed(
+    folder: str, found: int, tmp_path: Path
+) -> None:
+    deep = folder + "/deep" * 100  # Short texts are not compressed.
+    compiled(tmp_path, "int number;", "-g", "-gz", f"-ffile-prefix-map={tmp_path}={deep}")
+    symbols = tmp_path / "native.so"
+    assert folder.encode() not in symbols.read_bytes()
+    assert [folder in each for each in check_wheel.faults_of_symbols(symbols, "objcopy")] == [True] * found

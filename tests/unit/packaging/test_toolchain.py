@@ -52,3 +52,11 @@ def test_a_folder_of_a_build_is_emptied_by_other_flags_only(tmp_path: Path, monk
     assert built.exists()
     assert toolchain.folder_of_cargo(X86_64, ["-Os"]) == folder
     assert not built.exists()
+
+
+def test_what_zig_compiles_by_itself_has_no_folder_of_the_machine(tmp_path: Path) -> None:
+    maps = [f"-ffile-prefix-map={folder}={name}" for folder, name in toolchain.paths_without_machine().items()]
+    own = toolchain.for_zig(tmp_path, maps)
+    assert own["CCC_OVERRIDE_OPTIONS"].startswith("#+-ffile-prefix-map=")
+    assert f"+-ffile-prefix-map={toolchain.REPOSITORY}=awoke" in own["CCC_OVERRIDE_OPTIONS"].split()
+    assert {own["ZIG_GLOBAL_CACHE_DIR"], own["ZIG_LOCAL_CACHE_DIR"]} == {str(tmp_path / "zig")}

@@ -203,7 +203,7 @@ pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
                 timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
             })
         } else {
-            Err(code)
+            Err(reason_of(code))
         };
         (reported, report)
     };
@@ -211,6 +211,15 @@ pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
         // SAFETY: this is a callback of the handle's.
         unsafe { ffi::rd_kafka_yield(rk) };
     }
+}
+
+/// Why a record was refused.
+///
+/// A record may wait for a partition that is taken out of the topic's list: the topic was deleted, or may not be read
+/// any more. librdkafka reports the others that wait as of an unknown partition, and this one as if the client were
+/// closed.
+fn reason_of(code: Code) -> Code {
+    if code == Code::DESTROYED { Code::UNKNOWN_PARTITION } else { code }
 }
 
 /// A record as one of `rd_kafka_produce_batch`.
@@ -377,6 +386,12 @@ mod tests {
         }
         topic.send_many(&[record(b"one"), record(b"two")], &[Arc::default(), Arc::default()]);
         assert!(goes_on());
+    }
+
+    #[test]
+    fn a_record_whose_partition_is_taken_away_has_an_unknown_partition() {
+        assert_eq!(reason_of(Code::DESTROYED), Code::UNKNOWN_PARTITION);
+        assert_eq!(reason_of(Code::TRANSPORT), Code::TRANSPORT);
     }
 
     #[test]

@@ -6,7 +6,7 @@ Content is shown only where it is allowed. What is hidden is neither decoded nor
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +21,8 @@ from awoke.printable import harmless_json, printable
 from awoke.registry import wire_format
 from awoke.registry.opening import open_registry
 from awoke.registry.schemas import Schemas, loading
+from awoke.secret_fields import paths_of
+from awoke.secret_paths import SecretPaths
 from awoke.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics, fits, masked, masked_json
 from awoke.secrets import key_hash
 from awoke.settings import Settings
@@ -33,6 +35,7 @@ BYTES_SHOWN = 256
 """The bytes of content that is no text, of which a page shows the number of each."""
 KEPT = "\n\t"
 FORMS: tuple[Form, Form] = ("json", "registry")
+NO_PATHS = SecretPaths()
 
 
 class Document(NamedTuple):
@@ -51,19 +54,28 @@ class RouteDecoders(NamedTuple):
     key: str
     value: str
     """The names of the types, for people."""
+    key_secrets: SecretPaths = NO_PATHS
+    value_secrets: SecretPaths = NO_PATHS
+    """The secrets of the types: what is decoded by them has these, and not those of another type."""
 
     @classmethod
     def of(cls, types: tuple[Any, Any], decoding: Decoding) -> RouteDecoders:
         """Returns the decoders for the types of values and keys, and their names."""
         value, key = map(type_of, types)
-        return cls(decoding.loading(), type_name(key), type_name(value))
+        return cls(decoding.loading(), type_name(key), type_name(value), paths_of(key), paths_of(value))
+
+    def knows(self, secrets: Iterable[SecretPart], part: Part) -> bool:
+        """Tells whether the type has all of these secrets: another type may give their fields other names."""
+        own: SecretPaths = getattr(self, f"{part}_secrets")
+        return all(own.covers(each.paths) for each in secrets)
 
 
 class Parts:
     """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
 
     `routes` has the decoders by topic. Without `reveals` all contents are hidden. Content with secret fields is shown
-    only decoded, with these fields masked; without a decoder of a route it is decoded as the form of its bytes says.
+    only decoded, with these fields masked; without a decoder of a route that has all of these fields, it is decoded as
+    the form of its bytes says.
     """
 
     def __init__(
@@ -117,7 +129,7 @@ class Parts:
         secrets = self.secrets.of(topic, part)
         if self.secrets.unknown_because is not None:
             return None
-        if decoders is not None and decode is not None:
+        if decoders is not None and decode is not None and decoders.knows(secrets, part):
             arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
             document = json_of(decode(*arguments), secrets)
             return None if document is None else Document(document, decoder=getattr(decoders, part))
@@ -218,7 +230,7 @@ def noted(raw: bytes, note: str) -> Content:
 def json_of(value: Any, secrets: Collection[SecretPart] = ()) -> str | None:
     """Returns any decoded value as a JSON document without these secrets; a part that JSON has no form for as text.
 
-    None for a text or a number where another route of the topic has secret fields: it may be a document that has them.
+    None for a text or a number where the type has secret fields: it may be a document that has them.
     """
     document = msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)
     if not isinstance(document, dict | list | None) and not fits(document, secrets):

@@ -43,6 +43,8 @@ THREADS = 8
 """The pages that may wait for brokers at once."""
 STREAMS_MAX = 100
 """The most browsers that are told of changes at once; others load the page again by themselves."""
+CONFIRMED = "sure"
+"""The field of a form by which an operator confirms an action."""
 CHANGE, REPLAY = "change", "replay"
 """The names of the events that browsers get."""
 STATUS: dict[type[AwokeError], int] = {Missing: 404, Wrong: 400, Refused: 403}
@@ -75,9 +77,10 @@ def asgi(
 ) -> Starlette:
     """Returns the console of an app, or of the app with this name, to be served or mounted. Opens nothing yet.
 
-    `policy` gets the ASGI scope of a request and returns its `Role` or `Grant`; None refuses it. `verbs` are the
-    actions that are allowed to the roles which may act (`"*"`: all). `payloads=True` shows keys, values and headers of
-    messages. `hosts` are the names by which browsers may ask, beside IP addresses and localhost (`"*"`: any).
+    `policy` gets the ASGI scope of a request and returns its `Role` or `Grant`; None refuses it. It runs on the event
+    loop, and may be an `async def`. `verbs` are the actions that are allowed to the roles which may act (`"*"`: all).
+    `payloads=True` shows keys, values and headers of messages. `hosts` are the names by which browsers may ask, beside
+    IP addresses and localhost (`"*"`: any).
     """
     name = app if isinstance(app, str) else app.name
     found = settings if settings is not None else load({}).values if isinstance(app, str) else app.settings
@@ -122,7 +125,7 @@ class Checked:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request."""
         request = Request(scope, receive)
-        grant = self.parts.rights.of(scope)
+        grant = await self.parts.rights.of(scope)
         if request.method not in (*self.methods, "HEAD"):
             response = self.failed(request, Grant(), Wrong("this method is not allowed"), 405)
         elif grant is None or grant.role < self.role:
@@ -213,6 +216,16 @@ def check_text(fields: Mapping[str, str]) -> None:
             raise Wrong(f"{name[:40]!r} has a NUL")
 
 
+def check_confirmed(form: Mapping[str, str]) -> None:
+    """Refuses an action whose operator has not said "I am sure", whatever the form in the browser has demanded.
+
+    Raises:
+        Wrong: The form has no confirmation.
+    """
+    if form.get(CONFIRMED) != "on":
+        raise Wrong(f'this action needs its confirmation: "I am sure" ({CONFIRMED}=on)')
+
+
 class Static(Checked):
     """A file of the console itself."""
 
@@ -260,6 +273,7 @@ class Acted(Checked):
         form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1_000))
         asked = self.asked(request, grant, form)
         check_text({**asked.query, **asked.form})
+        check_confirmed(asked.form)
         try:
             done = await self.on_thread(self.action.function, asked)
         finally:

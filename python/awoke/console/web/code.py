@@ -77,9 +77,10 @@ class Code(NamedTuple):
         outputs = [each for route in all_routes for each in route.outputs if isinstance(each, Topic)]
         secrets = declared_by(app)
         sent = {str(each): each for each in (*app.topics.typed, *outputs) if secrets.has(str(each))}
-        hidden = {name: decoders_of_sent(each) for name, each in sent.items()}
+        hidden = [(name, decoders_of_sent(each)) for name, each in sent.items()]
+        found = [(name, decoders_of(route)) for name, route in (*letters, *routes)]
         return cls(
-            TopicDecoders({**hidden, **decoders_by_topic([*letters, *routes])}, by_pattern),
+            TopicDecoders(decoders_by_topic([*hidden, *found]), by_pattern),
             frozenset(map(str, app.read_topics)),
             frozenset(topic for topic, _ in letters),
             app.patterns,
@@ -101,9 +102,10 @@ UNKNOWN = Code()
 """The code of an app that is only named."""
 
 
-def decoders_by_topic(routes: Iterable[tuple[str, Route]]) -> dict[str, RouteDecoders]:
-    """Returns the decoders of each topic: those of the last of its routes that has any."""
-    return {topic: found for topic, route in routes if (found := decoders_of(route)) is not None}
+def decoders_by_topic(decoders: Iterable[tuple[str, RouteDecoders | None]]) -> dict[str, RouteDecoders]:
+    """Returns the decoders of each topic: the last ones, or the last ones of types with secrets, if there are any."""
+    known = [(topic, each) for topic, each in decoders if each is not None]
+    return dict(sorted(known, key=lambda pair: bool(pair[1].key_secrets) + bool(pair[1].value_secrets)))
 
 
 def decoders_of_sent(topic: Topic) -> RouteDecoders:

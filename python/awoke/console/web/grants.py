@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -37,8 +37,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         return self.role >= role and (verb in self.verbs or "*" in self.verbs)
 
 
-Policy = Callable[[Mapping[str, Any]], "Role | Grant | None"]
-"""Gets the ASGI scope of a request, and returns its role; None refuses the request."""
+Granted = Role | Grant | None
+Policy = Callable[[Mapping[str, Any]], Granted | Awaitable[Granted]]
+"""Gets the ASGI scope of a request, and returns its role; None refuses the request. It may be an `async def`."""
 
 
 def view_only(scope: Mapping[str, Any]) -> Role:
@@ -64,9 +65,10 @@ class Rights:
     def __init__(self, policy: Policy, verbs: Collection[str], payloads: bool) -> None:
         self._policy, self._verbs, self._payloads = policy, frozenset(verbs), payloads
 
-    def of(self, scope: Mapping[str, Any]) -> Grant | None:
+    async def of(self, scope: Mapping[str, Any]) -> Grant | None:
         """Returns the rights of a request; None where it has none. A policy never grants more than the console."""
-        found = self._policy(scope)
+        answer = self._policy(scope)
+        found = await answer if isinstance(answer, Awaitable) else answer
         if found is None:
             return None
         if isinstance(found, Role):

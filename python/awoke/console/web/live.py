@@ -17,7 +17,8 @@ from awoke._clock import monotonic_s, wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.observable import Observable
-from awoke.console.state import Extent, State, group_of, reading
+from awoke.console.open_transactions import SeenTransactions
+from awoke.console.state import Extent, State, group_of, reading, transaction_limit_of
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
@@ -39,6 +40,8 @@ FIRST_S = 5.0
 OFFSETS_FIRST_S = 0.05
 """The longest wait of a first request for the offsets of groups after that: they are shown as soon as they come."""
 TIMEOUT_S = 10.0
+LIMIT_AFTER_MS = 30_000
+"""With a transaction that is open for longer, the brokers are asked for the longest time of one, once."""
 LATE_S = 1.0
 """Brokers that have not answered for longer are a problem that pages show."""
 BROKERS, REPORTS, FIRST = "Brokers", "Reports", "First report"
@@ -61,12 +64,13 @@ class Live(Observable):
         self._has_nodes = self._is_followed = False
         """A process has reported and not stopped; the reports were read to their end."""
         self._version = 0
-        self._built: tuple[tuple[int, bool], float, Snapshot] | None = None
+        self._built: tuple[tuple[int, bool, int], float, Snapshot] | None = None
         self._readers: list[Reader] = []
         self._admin: Admin | None = None
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._asked_s = float("-inf")
+        self._open_transactions, self._has_limit = SeenTransactions(), False  # Of the thread that asks alone.
         self._open_s: float | None = None
         """Since when the offsets are asked for; None: the brokers have answered."""
         self._can_ask = False
@@ -136,10 +140,14 @@ class Live(Observable):
                 self._wanted.notify_all()
 
     def late_in_s(self) -> float | None:
-        """Returns the time after which pages must say that brokers do not answer; None: there is no such moment."""
+        """Returns the time after which pages must say that brokers do not answer, or that a report is overdue; None:
+        there is no such moment."""
         with self._lock:
-            now_s = monotonic_s()
-            return None if self._open_s is None or self._is_late(now_s) else self._open_s + LATE_S - now_s
+            now_s, now_ms = monotonic_s(), wall_ms()
+            brokers_s = None if self._open_s is None or self._is_late(now_s) else self._open_s + LATE_S - now_s
+            _, due_ms = self._state.next_overdue(now_ms)
+            report_s = None if due_ms is None else (due_ms + 1 - now_ms) / 1_000
+        return min((each for each in (brokers_s, report_s) if each is not None), default=None)
 
     def _is_late(self, now_s: float) -> bool:
         return self._open_s is not None and now_s - self._open_s >= LATE_S
@@ -160,7 +168,7 @@ class Live(Observable):
         self._read["offsets"].wait(OFFSETS_FIRST_S)
         with self._lock:
             now_s = monotonic_s()
-            state = (self._version, self._is_late(now_s))
+            state = (self._version, self._is_late(now_s), self._state.next_overdue(wall_ms())[0])
             if self._built is not None and self._built[0] == state and now_s - self._built[1] < 1.0:
                 return self._built[2]
             found = self._build()
@@ -169,12 +177,12 @@ class Live(Observable):
         return found
 
     def _build(self) -> Snapshot:
-        view, problems, now_s = self._state.view(self._groups), set(self._problems.values()), monotonic_s()
+        problems, now_s = set(self._problems.values()), monotonic_s()
         if self._open_s is not None and self._is_late(now_s) and "offsets" not in self._problems:
             problems.add(f"the brokers have not answered for {now_s - self._open_s:.0f} s")
         return Snapshot(
             self._version,
-            view,
+            self._state.view(self._groups, is_current=self._is_followed and not problems),
             self._state.reports(),
             list(self._errors),
             problem="; ".join(sorted(problems)) or None,
@@ -259,7 +267,7 @@ class Live(Observable):
         self._set(name)
 
     def _on_report(self, message: Message[Any, Any]) -> None:
-        self._state.on_report(message)
+        self._state.on_report(message, wall_ms() if self._is_followed else None)
         if self._state.has_nodes == self._has_nodes:
             return
         self._has_nodes = not self._has_nodes
@@ -340,9 +348,23 @@ class Live(Observable):
             self._version += 1
         self._set("offsets")
         self._tell()
+        self._ask_limit(admin)
+
+    def _ask_limit(self, admin: Admin) -> None:
+        since_ms = self._open_transactions.oldest_ms()
+        if self._has_limit or since_ms is None or wall_ms() - since_ms < LIMIT_AFTER_MS:
+            return
+        self._has_limit = True
+        try:
+            limit_ms = transaction_limit_of(admin, TIMEOUT_S)
+        except AwokeError:
+            return  # An ACL forbids it: the default is shown.
+        with self._lock:
+            self._state.transaction_limit_ms = limit_ms
+            self._version += 1
 
     def _group_of(self, admin: Admin, name: str) -> GroupView:
-        found = group_of(admin, name, TIMEOUT_S)
+        found = group_of(admin, name, TIMEOUT_S, self._open_transactions)
         with self._lock:
             self._open_s = monotonic_s()  # The brokers have answered: the next group is another question.
         return found

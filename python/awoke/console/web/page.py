@@ -200,7 +200,7 @@ class Page(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A change, by POST: checked for its role, its verb, and a request of the same origin."""
+    """A change, by POST: checked for its role, its verb, its confirmation, and a request of the same origin."""
 
     path: str
     title: str

@@ -16,11 +16,13 @@ from awoke.console.web.pages import (
     routes,
     self_checks,
     topics,
+    transactions,
 )
 
 MODULES = (
     overview,
     partitions,
+    transactions,
     routes,
     calls,
     failures,

@@ -19,6 +19,7 @@ from tests.support.clusters import Cluster
 from tests.unit.console.web.fakes import FakeLive, report
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+CONFIRMED = {"reason": "a test", "sure": "on"}
 HARMFUL = re.compile(r"<script>alert|\x1b|\u202e| style=|hx-on|javascript:")
 
 
@@ -53,7 +54,7 @@ def read(client: TestClient, path: str, status: int = 200) -> dict[str, Any]:
 
 def act(client: TestClient, path: str, **form: str) -> tuple[int, str]:
     """Makes an act, and returns its status and its text."""
-    answer = client.post(path, data={"reason": "a test", **form}, headers={**SAME_ORIGIN, "Accept": "application/json"})
+    answer = client.post(path, data={**CONFIRMED, **form}, headers={**SAME_ORIGIN, "Accept": "application/json"})
     return answer.status_code, answer.json()["text"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -11,13 +13,16 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from awoke.console.letters.runs import Runs
+from awoke.console.web import application, site
 from awoke.console.web.application import Changes, Checked
 from awoke.console.web.grants import Role
-from awoke.console.web.page import Action, Page
+from awoke.console.web.page import Action, Asked, Done, Page
 from awoke.console.web.site import ACTIONS, PAGES
 from awoke.settings import load
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, assert_read_only, console, hostile, parts_of, report
 
+TEMPLATES = Path(application.__file__).parent / "templates"
+FORM = re.compile(r'<form[^>]*method="post".*?</form>', re.DOTALL)
 PATHS = [each.path for each in PAGES if "{" not in each.path]
 
 
@@ -49,6 +54,37 @@ def test_an_action_needs_its_role_and_its_verb(action: Action) -> None:
         assert (answer.status_code, "does not allow" in answer.text) == (403, True)
 
 
+UNCONFIRMED: list[dict[str, str]] = [{}, {"sure": ""}, {"sure": "off"}, {"Sure": "on"}]
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
+def test_an_action_without_its_confirmation_is_refused_by_the_server(
+    action: Action, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[str]()
+
+    def note(asked: Asked) -> Done:
+        made.append(asked.form["reason"])
+        return Done(text="it was made")
+
+    monkeypatch.setattr(site, "ACTIONS", [action._replace(function=note)])
+    path = action.path.replace("{", "").replace("}", "").replace(":path", "")
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    with console(policy=lambda scope: Role.ADMIN, verbs=["*"]) as client:
+        for form in UNCONFIRMED:
+            answer = client.post(f"{path}?sure=on", data={"reason": "a test", **form}, headers=headers)
+            assert (answer.status_code, "needs its confirmation" in answer.text) == (400, True)
+        assert made == []
+        assert client.post(path, data={"reason": "a test", "sure": "on"}, headers=headers).status_code == 200
+    assert made == ["a test"]
+
+
+def test_each_form_that_changes_something_has_the_confirmation() -> None:
+    forms = [form for each in TEMPLATES.glob("*.html") for form in FORM.findall(each.read_text())]
+    assert len(forms) >= 2
+    assert [form for form in forms if 'name="sure"' not in form] == []
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_is_html_or_json_and_hostile_text_is_harmless(path: str) -> None:
     with console(hostile()) as client:
@@ -76,6 +112,29 @@ def test_a_changed_app_is_told_to_browsers_as_an_event() -> None:
 
     assert asyncio.run(first_two()) == ["retry: 2000\n\n", "event: change\ndata: -\n\n"]
     assert live.told == []
+
+
+def test_many_changes_are_told_to_a_browser_ten_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, waited_s = FakeLive([report()]), list[float]()
+    changes = Changes(parts_of(live))
+
+    async def change_meanwhile(delay_s: float) -> None:
+        waited_s.append(delay_s)
+        for _ in range(50):
+            live.told[0]()
+
+    async def twenty() -> list[str]:
+        events = changes._events()
+        await anext(events)
+        live.told[0]()
+        found = [await anext(events) for _ in range(20)]
+        await events.aclose()
+        return found
+
+    monkeypatch.setattr(asyncio, "sleep", change_meanwhile)
+    found = asyncio.run(twenty())
+    assert found == ["event: change\ndata: -\n\n"] * 20, "one event tells of many changes"
+    assert waited_s == [0.1] * 20, "each comes a tenth of a second after the one before it"
 
 
 def test_a_replay_that_goes_on_is_told_by_an_event_of_its_own() -> None:
@@ -110,7 +169,10 @@ def test_a_nul_is_a_wrong_request_and_no_crash(path: str) -> None:
         assert client.get(path).status_code == 400
     with console(policy=lambda scope: Role.ADMIN, verbs=["*"]) as client:
         headers = {"Sec-Fetch-Site": "same-origin"}
-        assert client.post("/topics", data={"name": "a\0", "reason": "r"}, headers=headers).status_code == 400
+        assert (
+            client.post("/topics", data={"name": "a\0", "reason": "r", "sure": "on"}, headers=headers).status_code
+            == 400
+        )
 
 
 @pytest.mark.parametrize("path", ["/errors/", "/processes/"])

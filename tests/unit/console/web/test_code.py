@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import msgspec
+import pydantic
 import pytest
 
 import awoke
@@ -71,12 +73,60 @@ def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
     assert [secrets.has(each) for each in ("payments", "gone", "other")] == [True, True, False]
     with Parts(load({}).values, code.decoders, secrets, reveals=True) as parts:
         for topic in ("payments", "gone"):
-            assert parts.content(topic, "value", b'{"item":"tea"}', []).text == '{\n  "item": "tea"\n}'
             assert parts.is_masked(topic, "value")
-            document: Any = {"card": "1", "iban": "2"}
-            for each in secrets.of(topic, "value"):
-                document = each.paths.masked(document)
-            assert document == {"card": HIDDEN, "iban": HIDDEN}
+            assert shown(parts, topic, {"card": "4711", "iban": "0815"}) == {"card": HIDDEN, "iban": HIDDEN}
+            assert shown(parts, topic, {"card": "4711", "more": 1}) == {"card": HIDDEN, "more": 1}
+            assert parts.content(topic, "value", b'{"item":"tea"}', []).form == "hidden"
+
+
+def shown(parts: Parts, topic: str, document: Any) -> Any:
+    return json.loads(parts.content(topic, "value", json.dumps(document).encode(), []).text or "null")
+
+
+class Paid(msgspec.Struct):
+    item: str
+    card: Annotated[str | None, awoke.Secret] = None
+
+
+class Billed(pydantic.BaseModel):
+    """Has the field of `Paid` under another name: the paths of `Paid` do not lead to it."""
+
+    item: str = ""
+    number: str = pydantic.Field(default="", alias="card")
+
+
+class Listed(msgspec.Struct, array_like=True):
+    item: str
+    number: str = ""
+
+
+@pytest.mark.parametrize("other", [Billed, dict, dict[str, Any], Order, Any])
+@pytest.mark.parametrize("is_last", [True, False])
+@pytest.mark.parametrize("is_sent_only", [True, False])
+def test_a_document_of_another_type_of_the_topic_has_no_secret(other: Any, is_last: bool, is_sent_only: bool) -> None:
+    app, kinds = awoke.App("shop"), [Paid, other]
+    if is_sent_only:
+        app.topic("paid", value=kinds.pop(0))
+    for at, kind in enumerate(kinds if is_last else reversed(kinds)):
+        app.on("paid", group=f"group-{at}", value=kind)(lambda message: None)
+    code = Code.of(app)
+    assert code.secrets is not None
+    with Parts(load({}).values, code.decoders, code.secrets, reveals=True) as parts:
+        assert shown(parts, "paid", {"item": "tea", "card": "4711"}) == {"item": "tea", "card": HIDDEN}
+        found = parts.content("paid", "value", b'["tea", "4711"]', [])
+        assert b"4711" not in msgspec.json.encode(found)
+
+
+def test_a_list_of_another_type_is_hidden_where_a_document_has_secrets() -> None:
+    app = awoke.App("shop")
+    app.on(awoke.pattern(r"pa.*"), group="a", value=Paid)(lambda message: None)
+    app.on("paid", group="b", value=Listed)(lambda message: None)
+    code = Code.of(app)
+    assert code.secrets is not None
+    with Parts(load({}).values, code.decoders, code.secrets, reveals=True) as parts:
+        found = parts.content("paid", "value", b'["tea", "4711"]', [])
+        assert (found.form, found.text) == ("hidden", None)
+        assert shown(parts, "paid", {"item": "tea", "card": "4711"}) == {"item": "tea", "card": HIDDEN}
 
 
 @pytest.mark.parametrize("raw", [b'"{\\"card\\":\\"4711\\"}"', b'"4711"'])

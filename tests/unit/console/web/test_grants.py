@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from awoke.console.web.grants import Grant, Rights, Role, role_of, view_only
+from awoke.console.web.grants import Grant, Granted, Rights, Role, role_of, view_only
 from awoke.errors import ConfigError
 
 
-def test_nothing_is_allowed_unless_said() -> None:
-    grant = Rights(view_only, (), False).of({})
+async def test_nothing_is_allowed_unless_said() -> None:
+    grant = await Rights(view_only, (), False).of({})
     assert grant == Grant(role=Role.VIEW)
     assert not grant.allows("pause", Role.VIEW)
     assert not grant.payloads
 
 
-def test_a_verb_needs_its_role_and_the_list() -> None:
-    grant = Rights(lambda scope: Role.OPERATE, ["pause"], False).of({})
+async def test_a_verb_needs_its_role_and_the_list() -> None:
+    grant = await Rights(lambda scope: Role.OPERATE, ["pause"], False).of({})
     assert grant is not None
     assert [grant.allows("pause"), grant.allows("seek"), grant.allows("pause", Role.ADMIN)] == [True, False, False]
 
 
-def test_a_policy_can_narrow_the_verbs_only() -> None:
+async def test_a_policy_can_narrow_the_verbs_only() -> None:
     wide = Grant(role=Role.ADMIN, who="ann", verbs=frozenset({"pause", "stop"}))
-    assert Rights(lambda scope: wide, ["pause"], True).of({}) == Grant(
+    assert await Rights(lambda scope: wide, ["pause"], True).of({}) == Grant(
         role=Role.ADMIN, who="ann", verbs=frozenset({"pause"}), payloads=True
     )
+
+
+@pytest.mark.parametrize("found", [None, Role.ADMIN, Grant(role=Role.OPERATE)])
+async def test_a_policy_may_be_awaited(found: Granted) -> None:
+    async def policy(scope: object) -> Granted:
+        return found
+
+    grant = await Rights(policy, (), False).of({})
+    assert grant == (Grant(role=found) if isinstance(found, Role) else found)
 
 
 def test_a_role_has_a_name() -> None:

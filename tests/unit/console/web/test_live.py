@@ -12,7 +12,9 @@ import msgspec
 import pytest
 
 import awoke
+from awoke._clock import wall_ms
 from awoke.admin import Admin
+from awoke.console import state as state_module
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import MAJOR, Audit, ErrorRecord, GroupView
 from awoke.console.web import application
@@ -88,7 +90,7 @@ def test_reports_count_as_read_at_the_first_end_and_errors_are_read_after_the_fi
     monkeypatch.setattr(Admin, "start_offsets", lambda *_: {0: 0})
     monkeypatch.setattr(Admin, "end_offsets", lambda *_: {0: end})
     monkeypatch.setattr(
-        live_module, "group_of", lambda _, group, __: GroupView(group=group, state="", members=0, partitions=[])
+        live_module, "group_of", lambda _, group, *__: GroupView(group=group, state="", members=0, partitions=[])
     )
     live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
     try:
@@ -141,7 +143,7 @@ def test_brokers_that_do_not_answer_are_a_problem_of_which_pages_are_told_after_
 ) -> None:
     asked, answer, away = threading.Event(), threading.Event(), threading.Event()
 
-    def group_of(_: Admin, group: str, __: float) -> GroupView:
+    def group_of(_: Admin, group: str, *__: object) -> GroupView:
         if away.is_set():
             asked.set()
             assert answer.wait(60)
@@ -153,6 +155,7 @@ def test_brokers_that_do_not_answer_are_a_problem_of_which_pages_are_told_after_
     monkeypatch.setattr(live_module, "group_of", group_of)
     monkeypatch.setattr(application, "TICK_S", 60.0)
     live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
+    monkeypatch.setattr(live._state, "next_overdue", lambda _: (0, None))
     changes = application.Changes(parts_of(live))
     try:
         wait_until(lambda: live.snapshot().view.groups != [] and live._can_ask, "the brokers have answered")
@@ -184,3 +187,47 @@ def test_brokers_that_do_not_answer_are_a_problem_of_which_pages_are_told_after_
     finally:
         answer.set()
         live.close()
+
+
+def test_pages_are_told_of_an_overdue_report_when_it_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [wall_ms()]
+    monkeypatch.setattr(live_module, "wall_ms", lambda: now[0])
+    monkeypatch.setattr(state_module, "wall_ms", lambda: now[0])
+    live = Live("shop", load({}).values)
+    live._is_followed = True
+    live._read["reports"].set()
+    told = SimpleNamespace(key=b"host.1", value=msgspec.json.encode(report("host.1")))
+    message: Any = told
+    live._on_report(message)
+    assert live.late_in_s() == 12.001
+    with live._lock:
+        assert live._build().view.reasons == []
+    now[0] += 12_001
+    assert live.late_in_s() is None
+    with live._lock:
+        assert [each.kind for each in live._build().view.reasons] == ["no report"]
+        live._problems["offsets"] = "the brokers are away"
+        assert live._build().view.reasons == []  # The report may be there, and was not read.
+
+
+def test_the_brokers_are_asked_once_for_the_longest_time_of_a_transaction() -> None:
+    asked = Collected[int]()
+
+    def describe(number: int, _: float) -> Any:
+        asked.add(number)
+        return {"transaction.max.timeout.ms": SimpleNamespace(value=str(60_000 * number))}
+
+    found = SimpleNamespace(brokers=lambda _: [SimpleNamespace(id=1), SimpleNamespace(id=2)])
+    found.describe_broker_configs = describe
+    admin: Any = found
+    live = Live("shop", load({}).values)
+    live._ask_limit(admin)
+    live._open_transactions.note("orders", 0, 4, 9, wall_ms() - live_module.LIMIT_AFTER_MS + 9_000)
+    live._ask_limit(admin)
+    assert asked.items == []
+    live._open_transactions.note("orders", 1, 4, 9, wall_ms() - live_module.LIMIT_AFTER_MS)
+    live._ask_limit(admin)
+    live._ask_limit(admin)
+    assert asked.items == [1, 2]
+    with live._lock:
+        assert live._build().view.transaction_limit_ms == 120_000

@@ -1,4 +1,4 @@
-"""The commands to processes, each with a reason and a confirmation, and the audit of all that were sent."""
+"""The commands to processes, each with a reason, and the audit of all that were sent."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def act(verb: Verb, asked: Asked) -> Done:
     """Sends a command, and returns its answer. Blocks."""
     form = asked.form
     reason, node = form.get("reason", "").strip(), form.get("node", "")
-    if not reason or form.get("sure") != "on":
-        raise Wrong("a command needs a reason and its confirmation")
+    if not reason:
+        raise Wrong("a command needs a reason")
     back = f"/processes/{node}" if not form.get("back", "").startswith("/") else form["back"]
     try:
         with Commander(asked.app, settings=asked.settings, name=SENDER) as commander:

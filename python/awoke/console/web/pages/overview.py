@@ -50,6 +50,8 @@ class OverviewPage(msgspec.Struct, kw_only=True):
     problem: str | None
     processes: int
     silent: int
+    overdue: int
+    """Processes whose next report should have come, but that are not silent yet."""
     partitions: int
     lag: int | None
     """Messages that are not committed; None where no committed offset is known."""
@@ -90,6 +92,7 @@ def overview(asked: Asked) -> OverviewPage:
         problem=now.problem if now.is_read else now.problem or "The reports are still being read.",
         processes=len(reports),
         silent=sum(each.is_silent for each in view.nodes),
+        overdue=sum(each.is_overdue and not each.is_silent for each in view.nodes),
         partitions=sum(each.partitions_total for each in reports),
         lag=sum(lags) if lags else None,
         in_flight=sum(each.in_flight for each in partitions),

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.stuck import SLOW_MS, TRANSACTION_MS
+from awoke.console.open_transactions import open_of
+from awoke.console.stuck import SLOW_MS
 from awoke.console.views import Failing, GroupPartition, Lane, Partition, Reason, Report, Running
 from awoke.console.web.page import Asked, Missing, Page, Rows
 from awoke.console.web.snapshot import Place, Snapshot
@@ -71,30 +72,6 @@ class PartitionPage(msgspec.Struct, kw_only=True):
     reasons: list[Reason]
     commands: list[str]
     """The commands that its process takes."""
-
-
-class TransactionRow(msgspec.Struct, kw_only=True):
-    """An open transaction that keeps the last stable offset of a partition behind its end."""
-
-    node: str
-    """The process that sees it; another app may have begun it."""
-    group: str
-    topic: str
-    partition: int
-    since_ms: int
-    """When this process first saw it."""
-    last_stable_offset: int | None
-    waiting: int | None
-    """The messages from there to the end, which this group can't read yet."""
-    state: str
-    """`open`, or `slow` where it is open for long."""
-
-
-class TransactionsPage(msgspec.Struct, kw_only=True):
-    """All open transactions, the oldest first."""
-
-    problem: str | None
-    transactions: Rows[TransactionRow]
 
 
 class JobRow(msgspec.Struct, kw_only=True):
@@ -227,7 +204,7 @@ def partition(asked: Asked) -> PartitionPage:
         raise Missing(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
     (found,) = seen(now, [place])
     report, at = found.report, found.at
-    lanes = [] if at is None else at.lanes()
+    lanes, opened = [] if at is None else at.lanes(), open_of(at, found.broker)
     return PartitionPage(
         row=found.row(),
         oldest_offset=None if at is None else at.oldest_offset,
@@ -237,8 +214,8 @@ def partition(asked: Asked) -> PartitionPage:
         running=[] if at is None else sorted(at.running, key=lambda each: each.since_ms),
         lanes=lanes[:LANES],
         lanes_total=len(lanes),
-        last_stable_offset=None if at is None else at.last_stable_offset,
-        transaction_open_since_ms=None if at is None else at.transaction_open_since_ms,
+        last_stable_offset=opened.stable if opened is not None else None if at is None else at.last_stable_offset,
+        transaction_open_since_ms=None if opened is None else opened.since_ms,
         has_room=at is None or at.has_room,
         commit_gap=None if at is None else at.commit_gap,
         commit_gap_max=None if at is None else at.commit_gap_max,
@@ -288,39 +265,8 @@ def jobs(asked: Asked) -> JobsPage:
     return JobsPage(jobs=shown, failing=sum(len(at.failing) for report in reports for at in report.partitions))
 
 
-def transactions(asked: Asked) -> TransactionsPage:
-    """Returns the open transactions that keep messages from the groups."""
-    now = asked.snapshot()
-    rows = []
-    for report, at in now.assigned.values():
-        since_ms, stable, end = at.transaction_open_since_ms, at.last_stable_offset, at.end_offset
-        if since_ms is not None:
-            row = TransactionRow(
-                node=report.node,
-                group=at.group,
-                topic=at.topic,
-                partition=at.partition,
-                since_ms=since_ms,
-                last_stable_offset=stable,
-                waiting=None if stable is None or end is None else max(0, end - stable),
-                state="slow" if now.view.at_ms - since_ms > TRANSACTION_MS else "open",
-            )
-            rows.append(row)
-    columns = {
-        "age": lambda each: -each.since_ms,
-        "partition": lambda each: (each.topic, each.partition, each.group),
-        "waiting": lambda each: each.waiting,
-        "node": lambda each: each.node,
-    }
-    table = asked.rows(
-        rows, "age", columns, is_descending=True, text=lambda each: f"{each.topic}[{each.partition}] {each.group}"
-    )
-    return TransactionsPage(problem=now.problem, transactions=table)
-
-
 PAGES = [
     Page("/partitions", "Partitions and lanes", partitions, "partitions.html", section="Work"),
     Page("/partitions/{topic}/{partition}/{group:path}", "Partition", partition, "partition.html"),
     Page("/jobs", "Running jobs", jobs, "jobs.html", section="Work"),
-    Page("/transactions", "Transactions", transactions, "transactions.html", section="Work"),
 ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.views import NodeView, Report, Sample, SwarmNode
+from awoke.console.stuck import unheard
+from awoke.console.views import Memory, NodeView, Report, Sample, SwarmNode
 from awoke.console.web.page import Asked, Missing, Page, Rows
 
 
@@ -16,12 +17,13 @@ class ProcessRow(msgspec.Struct, kw_only=True):
 
     node: str
     state: str
-    """`running`, `quiet`, `stopping`, `silent` or `newer node`."""
+    """`running`, `quiet`, `stopping`, `overdue`, `silent` or `newer node`."""
     at_ms: int
     host: str | None = None
     number: int | None = None
     started_at_ms: int | None = None
     memory_bytes: int | None = None
+    memory: Memory | None = None
     threads: int | None = None
     partitions: int | None = None
     in_flight: int | None = None
@@ -54,6 +56,7 @@ class Host(msgspec.Struct, kw_only=True):
 
     host: str
     memory_bytes: int
+    """Each shared page counts once where the processes tell what they share."""
     nodes: list[ProcessRow]
     swarms: list[Swarm] = []
     alone: list[ProcessRow] = []
@@ -117,20 +120,22 @@ class ThreadsPage(msgspec.Struct, kw_only=True):
     """The number of threads of each owner in all processes, the most first."""
 
 
-def row_of(node: NodeView, report: Report | None) -> ProcessRow:
+def row_of(node: NodeView, report: Report | None, now_ms: int) -> ProcessRow:
     """Returns a process as a row."""
     if report is None:
         return ProcessRow(node=node.node, state="newer node", at_ms=node.at_ms)
-    problems = [each for each in (report.not_ready_because, report.brokers_away_because) if each is not None]
+    late = unheard(node, now_ms) if node.is_overdue else None
+    problems = [each for each in (late, report.not_ready_because, report.brokers_away_because) if each is not None]
     recent = report.history.of_5_s
     return ProcessRow(
         node=node.node,
-        state="silent" if node.is_silent else report.state,
+        state=node.state_of(report),
         at_ms=node.at_ms,
         host=report.host,
         number=report.number,
         started_at_ms=report.started_at_ms,
         memory_bytes=report.memory_bytes,
+        memory=report.memory,
         threads=sum(report.threads.values()),
         partitions=report.partitions_total,
         in_flight=sum(each.in_flight for each in report.partitions),
@@ -141,10 +146,15 @@ def row_of(node: NodeView, report: Report | None) -> ProcessRow:
     )
 
 
+def memory_of(row: ProcessRow) -> int:
+    """Returns the memory of a process as it counts in the sum of a host."""
+    return (row.memory_bytes or 0) if row.memory is None else row.memory.proportional_bytes
+
+
 def processes(asked: Asked) -> ProcessesPage:
     """Returns all processes."""
     now = asked.snapshot()
-    rows = [row_of(each, now.reports.get(each.node)) for each in now.view.nodes]
+    rows = [row_of(each, now.reports.get(each.node), now.view.at_ms) for each in now.view.nodes]
     by_host: dict[str, list[ProcessRow]] = {}
     for each in rows:
         by_host.setdefault(each.host or "?", []).append(each)
@@ -162,7 +172,7 @@ def processes(asked: Asked) -> ProcessesPage:
     for host, nodes in sorted(by_host.items()):
         swarms = swarms_of([each for each in now.live.values() if each.host == host])
         inside = {each.process for swarm in swarms for each in swarm.nodes}
-        memory_bytes = sum(each.memory_bytes or 0 for each in nodes)
+        memory_bytes = sum(memory_of(each) for each in nodes)
         alone = [each for each in nodes if each.node not in inside]
         hosts.append(Host(host=host, memory_bytes=memory_bytes, nodes=nodes, swarms=swarms, alone=alone))
     table = asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.state}")
@@ -197,7 +207,7 @@ def process(asked: Asked) -> ProcessPage:
     known = set() if report is None else set(Report.__struct_fields__)
     sent: dict[str, Any] = msgspec.json.decode(found.document)
     return ProcessPage(
-        row=row_of(found, report),
+        row=row_of(found, report, now.view.at_ms),
         report=report,
         minutes=[] if report is None else report.history.of_minutes,
         document={field: value for field, value in sent.items() if field not in known},

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from awoke.console.stuck import unheard
 from awoke.console.topics import ConsoleTopics
 from awoke.console.web.page import Asked, Page
 from awoke.console.web.snapshot import Snapshot
@@ -52,9 +53,9 @@ def checks_of(now: Snapshot, app: str) -> Iterator[Check]:
         f"{len(live)} processes report to {ConsoleTopics.of(app).reports}",
         "run the app with console=True, and let it write to that topic",
     )
-    silent = [each.node for each in view.nodes if each.is_silent]
+    silent = [f"{each.node}: {unheard(each, view.at_ms)}" for each in view.nodes if each.is_silent or each.is_overdue]
     yield check(
-        "silent processes", not silent, ", ".join(silent[:10]) or "none", "they were killed, or can't reach the brokers"
+        "reports in time", not silent, ", ".join(silent[:10]) or "none", "they were killed, or can't reach the brokers"
     )
     newer = [each.node for each in view.nodes if each.is_newer]
     yield check("newer processes", not newer, ", ".join(newer[:10]) or "none", "update the console's awoke")

@@ -13,7 +13,7 @@ from awoke.console.web.code import Code
 from awoke.console.web.grants import Role
 from awoke.secrets import HIDDEN
 from awoke.testing.letter_trial import trier
-from tests.contract.console.web.clients import SAME_ORIGIN, act, audited, client_of, read
+from tests.contract.console.web.clients import CONFIRMED, SAME_ORIGIN, act, audited, client_of, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique
 from tests.unit.console.web.fakes import FakeLive, report
@@ -43,7 +43,7 @@ class Dead:
 def ended(client: TestClient, dead: Dead, **form: str) -> dict[str, Any]:
     """Makes a replay, and returns it at its end."""
     headers = {**SAME_ORIGIN, "Accept": "application/json"}
-    begun = client.post(f"/letters/{dead.dead}/replay", data={"reason": "a test", **form}, headers=headers)
+    begun = client.post(f"/letters/{dead.dead}/replay", data={**CONFIRMED, **form}, headers=headers)
     assert begun.status_code == 202, begun.text
     run: dict[str, Any] = read(client, f"{begun.json()['back']}?wait=1")["run"]
     return run
@@ -121,7 +121,7 @@ def test_a_replay_is_cancelled_between_two_letters_and_says_how_many_were_sent(m
         plan = client.get(f"/letters/{dead.dead}/plan?rate=0.01&count=4&format=json").json()
         form = {**plan["fields"], "digest": plan["plan"]["digest"]}
         path = f"/letters/{dead.dead}/replay"
-        started = client.post(path, data={**form, "reason": "a test"}, headers=SAME_ORIGIN)
+        started = client.post(path, data={**form, **CONFIRMED}, headers=SAME_ORIGIN)
         assert started.status_code == 303, "a browser goes on to the page of the replay"
         page = started.headers["location"]
         assert act(client, path, **form) == (
@@ -197,8 +197,9 @@ def test_an_admin_tries_a_letter_with_the_present_code(mock_cluster: Cluster) ->
         assert "Try with the present code" in client.get(f"{path}/1").text
         status, text = act(client, f"{path}/0/try")
         assert (status, "fails" in text or "dead-lettered after 1 attempts: ValueError" in text) == (409, True)
-        form = {"reason": "a test"}
-        answer = client.post(f"{path}/1/try", data=form, headers={**SAME_ORIGIN, "Accept": "application/json"}).json()
+        answer = client.post(
+            f"{path}/1/try", data=CONFIRMED, headers={**SAME_ORIGIN, "Accept": "application/json"}
+        ).json()
         assert answer["text"] == "the present code handles 0:1; nothing was sent"
         assert answer["lines"] == ["would send to sums: hidden, 7 bytes"]
     with client_of(mock_cluster, Role.OPERATE, live=dead.live, code=code) as client:

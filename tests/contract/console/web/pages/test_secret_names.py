@@ -13,7 +13,7 @@ from awoke.console import Role, asgi
 from awoke.secrets import HIDDEN
 from awoke.settings import load
 from awoke.testing import running
-from tests.contract.console.web.clients import SAME_ORIGIN, read
+from tests.contract.console.web.clients import CONFIRMED, SAME_ORIGIN, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import wait_until
@@ -129,7 +129,7 @@ def check_that_both_show_the_same(by_name: TestClient, by_code: TestClient, shop
 def check_that_secrets_can_not_be_sent(client: TestClient, shop: Shop) -> None:
     """Neither by a download, nor in the place of which a mask would be sent."""
     assert client.get(f"/topics/{shop.topic}/messages/0/0/file?part=value").status_code == 403
-    form = {"reason": "a test", "value": json.dumps({"card": HIDDEN})}
+    form = {**CONFIRMED, "value": json.dumps({"card": HIDDEN})}
     assert client.post(f"/letters/{shop.dead}/0/0/edit", data=form, headers=SAME_ORIGIN).status_code == 400
     assert client.get(f"/topics/{shop.other}/messages/0/0/file?part=value").status_code == 200
 

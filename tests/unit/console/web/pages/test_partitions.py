@@ -97,18 +97,3 @@ def test_a_partition_shows_its_lanes_and_the_one_that_holds_the_commit() -> None
     assert found == [("ac52", False, True), ("beef", True, False)]
     assert page.count("holds the commit") == 1
     assert "as many as allowed are under way" in page
-
-
-def test_the_oldest_open_transaction_comes_first() -> None:
-    opened = [
-        partition(partition=number, last_stable_offset=4, end_offset=9, transaction_open_since_ms=wall_ms() - age_ms)
-        for number, age_ms in ((0, 2), (1, 99_000))
-    ]
-    with console(FakeLive([report("a", *opened, partition(partition=2))])) as client:
-        rows = client.get("/transactions?format=json").json()["transactions"]["rows"]
-        shown = client.get("/transactions").text
-        page = client.get("/partitions/orders/1/shop").text
-    assert [(each["partition"], each["waiting"]) for each in rows] == [(1, 5), (0, 5)]
-    assert rows[0]["state"] == "slow"
-    assert "orders<b>[1]</b>" in shown
-    assert "A transaction is open" in page

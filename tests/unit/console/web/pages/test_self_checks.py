@@ -21,7 +21,7 @@ def test_each_check_can_fail() -> None:
     live = FakeLive([report("a", versions={"awoke": "1"}, **fields), report("b", at_ms=1), early, report("d", major=9)])
     live.state.unreadable = 1
     assert failed(live) == {
-        *("silent processes", "newer processes", "one version", "clocks", "readable records", "complete reports"),
+        *("reports in time", "newer processes", "one version", "clocks", "readable records", "complete reports"),
         *("complete errors", "health"),
     }
     assert failed(FakeLive()) == {"reports"}
