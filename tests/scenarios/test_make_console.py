@@ -21,6 +21,7 @@ import pytest
 
 import awoke
 from examples.flights import console
+from tests.support.clusters import RealCluster
 from tests.support.processes import REPOSITORY, Process
 from tests.support.waiting import wait_until
 
@@ -85,16 +86,7 @@ def test_a_visitor_sees_the_start_and_then_all_that_the_app_has(mark: str) -> No
         if first["is_waiting"]:  # On a quick machine the processes have reported already.
             assert {"Topics", "Brokers"} <= {each["name"] for each in first["steps"]}
         process.wait_for(ALL, WITHIN_S)
-
-        def is_shown(path: str, is_so: Callable[[Any], bool], what: str) -> None:
-            wait_until(lambda: is_so(page_of(url, path)), what, WITHIN_S, every_s=0.5)
-
-        is_shown("/", lambda page: page["processes"] == 2 and page["lag"] is not None, "the overview")
-        is_shown("/stuck", lambda page: any("no gate for flight" in each["text"] for each in page["reasons"]), "poison")
-        is_shown("/partitions?state=failing", lambda page: has(page["partitions"], topic="flights"), "a blocked key")
-        is_shown("/jobs", lambda page: has(page["jobs"], topic="inspections"), "the slow handler")
-        is_shown("/calls", lambda page: is_answered(page["methods"]["rows"]), "the calls")
-        is_shown("/letters/bags.lost", lambda page: page["letters"]["total"] > 0, "the dead letters")
+        wait_all_shown(url)
         assert processes_of(mark) > {process.pid}
 
         process.signal(signal.SIGINT)
@@ -102,6 +94,20 @@ def test_a_visitor_sees_the_start_and_then_all_that_the_app_has(mark: str) -> No
         steps = [FIRST_LINE, "brokers: embedded", TOPICS, SWARM, LISTENS, NODE, ALL, "all has ended"]
         assert [each for each in steps if each not in process.output] == []
         wait_none_left(mark)
+
+
+def wait_all_shown(url: str) -> None:
+    """Waits until the console shows each thing that the demo has."""
+
+    def is_shown(path: str, is_so: Callable[[Any], bool], what: str) -> None:
+        wait_until(lambda: is_so(page_of(url, path)), what, WITHIN_S, every_s=0.5)
+
+    is_shown("/", lambda page: page["processes"] == 2 and page["lag"] is not None, "the overview")
+    is_shown("/stuck", lambda page: any("no gate for flight" in each["text"] for each in page["reasons"]), "poison")
+    is_shown("/partitions?state=failing", lambda page: has(page["partitions"], topic="flights"), "a blocked key")
+    is_shown("/jobs", lambda page: has(page["jobs"], topic="inspections"), "the slow handler")
+    is_shown("/calls", lambda page: is_answered(page["methods"]["rows"]), "the calls")
+    is_shown("/letters/bags.lost", lambda page: page["letters"]["total"] > 0, "the dead letters")
 
 
 def has(rows: Any, **fields: Any) -> bool:
@@ -160,9 +166,9 @@ def test_a_console_that_is_not_loaded_in_time_is_an_error(monkeypatch: pytest.Mo
 
 
 @contextlib.contextmanager
-def made(mark: str, terminal: int | None = None) -> Iterator[subprocess.Popen[str]]:
+def made(mark: str, terminal: int | None = None, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Runs `make console` in a session of its own, on a terminal if one is given."""
-    command = [*MAKE, "console", f"ARGS={' '.join(DEMO[2:])}"]
+    command = [*MAKE, "console", f"ARGS={' '.join((*DEMO[2:], *arguments))}"]
     env = {**os.environ, "AWOKE_SOCKET": mark}
     if terminal is not None:
         # `login_tty` is not safe between fork and exec where threads are: Python runs it in a process of one thread.
@@ -180,14 +186,14 @@ def made(mark: str, terminal: int | None = None) -> Iterator[subprocess.Popen[st
         yield running
 
 
-def read_to(lines: Any, text: str) -> None:
-    """Reads lines up to one that has this text. Blocks; fails at their end."""
-    seen = list[str]()
+def read_to(lines: Any, *texts: str) -> str:
+    """Reads lines until each text was in one, in any order, and returns the lines. Blocks; fails at their end."""
+    seen = ""
     for line in lines:
-        seen.append(line)
-        if text in line:
-            return
-    raise AssertionError(f"no {text!r} in:\n{''.join(seen)}")
+        seen += str(line)
+        if all(each in seen for each in texts):
+            return seen
+    raise AssertionError(f"no {texts} in:\n{seen}")
 
 
 @pytest.mark.parametrize("moment", [SWARM, ALL])
@@ -215,4 +221,24 @@ def test_the_end_of_the_terminal_ends_every_process(mark: str) -> None:
         with open(ours, errors="replace") as lines:
             read_to(lines, ALL)
         running.wait(WITHIN_S)
+        wait_none_left(mark)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_it_runs_on_brokers_that_are_named_and_leaves_no_process(
+    mark: str, real_cluster: RealCluster, is_first: bool
+) -> None:
+    """The second time it finds the topics of the first, and its static members, which stay for a session."""
+    with made(mark, None, "--bootstrap-servers", real_cluster.bootstrap_servers) as running:
+        assert running.stdout is not None
+        shown = read_to(running.stdout, LISTENS, ALL)
+        url = re.search(r"http://[0-9.:]+", shown)
+        assert url is not None
+        wait_all_shown(url[0])
+        assert [each["address"] for each in page_of(url[0], "/topics")["brokers"]] == [real_cluster.bootstrap_servers]
+        running.send_signal(signal.SIGTERM)
+        rest = running.stdout.read()
+        running.wait(WITHIN_S)
+        assert "all has ended" in rest
+        assert "brokers: embedded" not in shown
         wait_none_left(mark)

@@ -30,6 +30,7 @@ from awoke.console.views import (
     GroupView,
     Handler,
     History,
+    Memory,
     MethodCalls,
     Partition,
     Report,
@@ -129,6 +130,9 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
             host=f"web-{1 + at // 2}",
             number=at % 2,
             memory_bytes=92_000_000 + at * 4_000_000,
+            memory=Memory(
+                own_bytes=61_000_000, shared_bytes=31_000_000 + at * 4_000_000, proportional_bytes=76_000_000
+            ),
             failures=(0, 7, 0, 1)[at],
             threads={"worker": 8, "librdkafka": 12, "console": 1},
             versions={"awoke": "0.1.0", "librdkafka": "2.16.1"},

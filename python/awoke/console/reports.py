@@ -18,6 +18,7 @@ from awoke._native import HookJob, Job, library_versions
 from awoke.console.aborted import AbortedTransactions
 from awoke.console.client_statistics import client_of
 from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
+from awoke.console.memory import MemoryReader
 from awoke.console.outputs import FullQueue, Outputs
 from awoke.console.reported_calls import CallSource, callers_of, calls_of
 from awoke.console.stable import StableOffsets
@@ -151,7 +152,7 @@ class Reports:
     def __init__(self, origin: Origin, shown: Shown) -> None:
         self._origin, self._shown = origin, shown
         self._sequence = 0
-        self._history = HistoryRing()
+        self._history, self._memory = HistoryRing(), MemoryReader()
         self._positions: dict[Place, int] | None = None
         """Those of the last sample."""
         self._rates: dict[Place, float] = {}
@@ -184,6 +185,7 @@ class Reports:
         lag = sum(each.lag or 0 for _, each in states)
         self._history.add(Sample(wall_ms(), sum(moved.values()), failures - self._failures, lag, memory_bytes()))
         self._failures = failures
+        self._memory.sample()
 
     def make(self, failures: int, dropped: int, *, is_stopping: bool = False) -> Report:
         """Returns a report of now."""
@@ -213,6 +215,7 @@ class Reports:
             brokers_away_because=cut(shown.connections.why_not_ready()),
             unhealthy_because=[each[:TEXT_MAX] for each in shown.health().reasons[:FAILING_MAX]],
             memory_bytes=memory_bytes(),
+            memory=self._memory.memory(),
             threads=dict(Counter(each.owner for each in shown.threads())),
             queued_messages=messages,
             queued_bytes=size_bytes,

@@ -13,7 +13,7 @@ from awoke.console.producing_views import Aborted, Output
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 5
+MINOR = 6
 """Raised by a new field."""
 INTERVAL_MS = 10_000
 """A process without changes reports after this time."""
@@ -260,6 +260,17 @@ class History(msgspec.Struct, kw_only=True):
     of_minutes: list[Sample] = []
 
 
+class Memory(msgspec.Struct, kw_only=True, gc=False):
+    """The resident memory of a process: its own, and what it shares with others, as with the nodes of its swarm."""
+
+    own_bytes: int
+    """Of no other process: what its end would free (USS)."""
+    shared_bytes: int
+    """Also of other processes: code, and what nodes have from the mold that they were forked from."""
+    proportional_bytes: int
+    """Its own, and its share of each shared page (PSS). The sum over processes counts each page once."""
+
+
 class Report(msgspec.Struct, kw_only=True, gc=False):
     """The state of one process."""
 
@@ -283,6 +294,8 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     brokers_away_because: str | None = None
     unhealthy_because: list[str] = []
     memory_bytes: int = 0
+    memory: Memory | None = None
+    """Read once a minute; None where the system does not tell it."""
     threads: dict[str, int] = {}
     """The number of threads by owner."""
     queued_messages: int = 0

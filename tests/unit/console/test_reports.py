@@ -73,6 +73,8 @@ def test_a_report_tells_the_process() -> None:
     assert (report.queued_messages, report.queued_bytes, report.threads) == (3, 300, {"shop": 2})
     assert (report.failures, report.errors_dropped) == (4, 1)
     assert report.memory_bytes > 0
+    assert report.memory is not None
+    assert report.memory.own_bytes > 0
     assert report.versions["awoke"] == awoke.__version__
 
 
@@ -220,6 +222,7 @@ def test_a_report_grows_only_by_the_names_of_secret_fields() -> None:
     )
     for each in (none, some):
         each.at_ms, each.memory_bytes, each.started_at_ms = small.at_ms, small.memory_bytes, small.started_at_ms
+        each.memory = small.memory
     sizes = [len(msgspec.json.encode(each)) for each in (small, none, some)]
     assert sizes[1] < sizes[0]
     assert sizes[2] - sizes[1] == len(b'{"topic":"orders","fields":["/card"]}')

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from awoke.console.stuck import unheard
-from awoke.console.views import NodeView, Report, Sample, SwarmNode
+from awoke.console.views import Memory, NodeView, Report, Sample, SwarmNode
 from awoke.console.web.page import Asked, Missing, Page, Rows
 
 
@@ -23,6 +23,7 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     number: int | None = None
     started_at_ms: int | None = None
     memory_bytes: int | None = None
+    memory: Memory | None = None
     threads: int | None = None
     partitions: int | None = None
     in_flight: int | None = None
@@ -55,6 +56,7 @@ class Host(msgspec.Struct, kw_only=True):
 
     host: str
     memory_bytes: int
+    """Each shared page counts once where the processes tell what they share."""
     nodes: list[ProcessRow]
     swarms: list[Swarm] = []
     alone: list[ProcessRow] = []
@@ -133,6 +135,7 @@ def row_of(node: NodeView, report: Report | None, now_ms: int) -> ProcessRow:
         number=report.number,
         started_at_ms=report.started_at_ms,
         memory_bytes=report.memory_bytes,
+        memory=report.memory,
         threads=sum(report.threads.values()),
         partitions=report.partitions_total,
         in_flight=sum(each.in_flight for each in report.partitions),
@@ -141,6 +144,11 @@ def row_of(node: NodeView, report: Report | None, now_ms: int) -> ProcessRow:
         problems=[*problems, *report.unhealthy_because],
         trend=[each.offsets / 5 for each in recent],
     )
+
+
+def memory_of(row: ProcessRow) -> int:
+    """Returns the memory of a process as it counts in the sum of a host."""
+    return (row.memory_bytes or 0) if row.memory is None else row.memory.proportional_bytes
 
 
 def processes(asked: Asked) -> ProcessesPage:
@@ -164,7 +172,7 @@ def processes(asked: Asked) -> ProcessesPage:
     for host, nodes in sorted(by_host.items()):
         swarms = swarms_of([each for each in now.live.values() if each.host == host])
         inside = {each.process for swarm in swarms for each in swarm.nodes}
-        memory_bytes = sum(each.memory_bytes or 0 for each in nodes)
+        memory_bytes = sum(memory_of(each) for each in nodes)
         alone = [each for each in nodes if each.node not in inside]
         hosts.append(Host(host=host, memory_bytes=memory_bytes, nodes=nodes, swarms=swarms, alone=alone))
     table = asked.rows(rows, "process", columns, text=lambda each: f"{each.node} {each.state}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from awoke._clock import wall_ms
-from awoke.console.views import SettingView, SwarmNode
+from awoke.console.views import Memory, SettingView, SwarmNode
 from awoke.console.web.grants import Role
 from awoke.console.web.pages.processes import grouped, settings_of
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
@@ -42,6 +42,17 @@ def test_a_setting_names_its_origins() -> None:
     with console(FakeLive(reports)) as client:
         assert "argument, environment" in client.get("/settings").text
         assert "from argument" in client.get("/processes/b").text
+
+
+def test_own_and_shared_memory_are_shown_and_shared_pages_count_once_for_a_host() -> None:
+    memory = Memory(own_bytes=10 << 20, shared_bytes=40 << 20, proportional_bytes=30 << 20)
+    nodes = [report(name, memory_bytes=50 << 20, memory=memory) for name in "ab"]
+    with console(FakeLive([*nodes, report("old", memory_bytes=7 << 20)])) as client:
+        found = client.get("/processes?format=json").json()
+        assert [each["memory_bytes"] >> 20 for each in found["hosts"]] == [67]
+        assert "10 MB own" in client.get("/processes").text
+        assert "10 MB own, 42 MB shared" in client.get("/processes/a").text
+        assert "own" not in client.get("/processes/old").text.partition("Memory")[2][:80]
 
 
 def test_a_swarm_is_a_tree_with_restarts_and_their_reason() -> None:
