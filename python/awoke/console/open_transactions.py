@@ -64,7 +64,7 @@ def open_of(at: Partition | None, broker: GroupPartition | None) -> OpenTransact
 def is_read_to(at: Partition, broker: GroupPartition | None, offset: int) -> bool:
     """Tells whether a process has done all messages before an offset.
 
-    Markers of transactions are no messages: they move what was read and not what is done.
+    The position passes markers of transactions only at the end of what can be read; what was fetched always does.
     """
     if any(each is not None and each >= offset for each in (at.position, None if broker is None else broker.committed)):
         return True
