@@ -3,8 +3,8 @@
 1. The designs of a Kafka driver's history: a handle that sleeps 100 ms or 10 ms between two checks, one with a
    condition variable (both on confluent-kafka with a polling thread), and awoke's. Time for 1,000 sends, time lost
    after the report, processor time.
-2. awoke's under load: beside 100,000 asynchronous messages per second, beside a thread that computes, and with many
-   threads or tasks that wait at once.
+2. awoke's under load: beside 100,000 asynchronous messages per second of the same producer and of another, beside a
+   thread that computes, in one task beside aiokafka, and with many threads or tasks that wait at once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ SETTINGS: dict[str, str | int | bool] = {"acks": "all", "enable.idempotence": Fa
 SENDS = 1_000
 FLOOD_PER_S = 100_000
 BESIDE = "beside 100,000 messages/s"
+OF_ITS_OWN = f"a producer of its own, {BESIDE}"
 WARM_UP_ROUNDS = 3
 """Sends that are not counted: the broker's JVM compiles meanwhile, which takes one of the two cores."""
 ROUNDS = 9
@@ -188,14 +190,17 @@ def native_beside(bootstrap_servers: str, topic: str, sends: int) -> Figures:
 def company(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
     """Measures part 2."""
     topic, found = create_topic(bootstrap_servers, 4), {}
-    with awoke.Producer(bootstrap_servers, kafka=SETTINGS) as producer:
+    with (
+        awoke.Producer(bootstrap_servers, kafka=SETTINGS) as producer,
+        awoke.Producer(bootstrap_servers, kafka=SETTINGS) as another,
+    ):
         sent = [0]
 
-        def flood(is_over: threading.Event) -> None:
+        def flood(flooding: awoke.Producer, is_over: threading.Event) -> None:
             began_s = time.perf_counter()
             while not is_over.is_set():
                 for _ in range(1_000):
-                    producer.produce(topic, VALUE)
+                    flooding.produce(topic, VALUE)
                 sent[0] += 1_000
                 is_over.wait(max(0.0, began_s + sent[0] / FLOOD_PER_S - time.perf_counter()))
 
@@ -204,19 +209,20 @@ def company(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
             handle.wait()
             return handle.woken_at_ns
 
-        rounds: dict[str, list[Figures]] = {"alone": [], BESIDE: [], f"native C, {BESIDE}": []}
+        rounds: dict[str, list[Figures]] = {"alone": [], BESIDE: [], OF_ITS_OWN: [], f"native C, {BESIDE}": []}
         for turn in range(-WARM_UP_ROUNDS, ROUNDS):
             if turn == 0:
                 for each in rounds.values():
                     each.clear()
             alone = measured(send, sends)
-            sent[0], began_s = 0, time.perf_counter()
-            with beside(flood):
-                busy = measured(send, sends)
-                busy["asynchronous_per_s"] = sent[0] / (time.perf_counter() - began_s)
-            busy["of_alone"] = busy["seconds_per_1000"] / alone["seconds_per_1000"]
             rounds["alone"].append(alone)
-            rounds[BESIDE].append(busy)
+            for name, flooding in ((BESIDE, producer), (OF_ITS_OWN, another)):
+                sent[0], began_s = 0, time.perf_counter()
+                with beside(partial(flood, flooding)):
+                    busy = measured(send, sends)
+                    busy["asynchronous_per_s"] = sent[0] / (time.perf_counter() - began_s)
+                busy["of_alone"] = busy["seconds_per_1000"] / alone["seconds_per_1000"]
+                rounds[name].append(busy)
             rounds[f"native C, {BESIDE}"].append(native_beside(bootstrap_servers, topic, sends))
         for name, each in rounds.items():
             found[name] = {word: statistics.median(figures[word] for figures in each) for word in each[0]}
@@ -228,20 +234,46 @@ def company(bootstrap_servers: str, sends: int) -> dict[str, Figures]:
                 began_s = time.perf_counter()
                 list(pool.map(lambda _, each=each: [send() for _ in range(each)], range(threads)))
                 found[f"{threads} threads"] = {"per_s": threads * each / (time.perf_counter() - began_s)}
-        for tasks in (1, 1_000):
-            found[f"{tasks} tasks"] = {
-                "per_s": asyncio.run(awaited(producer, topic, tasks, 20_000 if tasks > 1 else 1_000))
-            }
+        found |= one_task(bootstrap_servers, producer, topic, sends)
+        found["1,000 tasks"] = {"per_s": asyncio.run(awaited(producer, topic, 1_000, 20_000))}
     return found
+
+
+def one_task(bootstrap_servers: str, producer: awoke.Producer, topic: str, sends: int) -> dict[str, Figures]:
+    """Measures `await handle` in one task and aiokafka's `send_and_wait`, in turn."""
+    rounds: dict[str, list[float]] = {"1 task, await handle": [], "1 task, aiokafka send_and_wait": []}
+    for turn in range(-WARM_UP_ROUNDS, ROUNDS):
+        figures = (
+            asyncio.run(awaited(producer, topic, 1, sends)),
+            asyncio.run(awaited_by_aiokafka(bootstrap_servers, topic, sends)),
+        )
+        if turn >= 0:
+            for each, per_s in zip(rounds.values(), figures, strict=True):
+                each.append(per_s)
+    return {name: {"per_s": statistics.median(each)} for name, each in rounds.items()}
+
+
+async def awaited_by_aiokafka(bootstrap_servers: str, topic: str, sends: int) -> float:
+    """Returns the sends per second of one task; acks and idempotence as awoke's, and its default of no linger."""
+    from aiokafka import AIOKafkaProducer
+
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap_servers, acks="all") as producer:
+        for _ in range(min(100, sends)):
+            await producer.send_and_wait(topic, VALUE)
+        began_s = time.perf_counter()
+        for _ in range(sends):
+            await producer.send_and_wait(topic, VALUE)
+        return sends / (time.perf_counter() - began_s)
 
 
 async def awaited(producer: awoke.Producer, topic: str, tasks: int, sends: int) -> float:
     """Returns the sends per second of tasks that await each send."""
 
-    async def send() -> None:
-        for _ in range(sends // tasks):
+    async def send(messages: int = sends // tasks) -> None:
+        for _ in range(messages):
             await producer.produce(topic, VALUE)
 
+    await send(min(100, sends))
     began_s = time.perf_counter()
     await asyncio.gather(*(send() for _ in range(tasks)))
     return sends / (time.perf_counter() - began_s)

@@ -50,17 +50,17 @@ async def wait(signal: Signal, timeout_s: float | None) -> bool:
     return waiting.result()
 
 
-@contextlib.asynccontextmanager
-async def timeout(seconds: float) -> AsyncIterator[None]:
+def timeout(seconds: float) -> contextlib.AbstractAsyncContextManager[object]:
     """Cancels the block after `seconds` by the clock, as `asyncio.timeout` does.
 
     Raises:
         TimeoutError: the time was over.
     """
-    if not clock_is_virtual():
-        async with asyncio.timeout(seconds):
-            yield
-        return
+    return _virtual_timeout(seconds) if clock_is_virtual() else asyncio.timeout(seconds)
+
+
+@contextlib.asynccontextmanager
+async def _virtual_timeout(seconds: float) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     waiting = Signal().begin_wait(seconds, is_of_job=True)
     async with asyncio.timeout(None) as limit:

@@ -13,8 +13,7 @@ import os
 import select
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
-from functools import partial
+from contextvars import Context, ContextVar
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -54,6 +53,71 @@ def resolve_once(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
+class Wait(asyncio.Future[None]):
+    """A wait of one task, which can be woken within the present turn of the loop.
+
+    A future wakes its task with a callback of the loop's: one turn more, and one look at the system's events. The
+    mailbox wakes the task itself if it has nothing else to tell: several tasks take their turns beside what else is
+    ready.
+    """
+
+    _task: tuple[Callable[[Any], object], Context | None] | None = None
+    """Wakes the waiting task, in its context."""
+
+    def add_done_callback(self, fn: Callable[[Any], object], /, *, context: Context | None = None) -> None:
+        if self._task is None and not self.done():
+            self._task = (fn, context)
+        else:
+            super().add_done_callback(fn, context=context)
+
+    def remove_done_callback(self, fn: Callable[[Any], object], /) -> int:
+        is_task = self._task is not None and self._task[0] == fn
+        if is_task:
+            self._task = None
+        return int(is_task) + super().remove_done_callback(fn)
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Cancels the wait. Not within this turn: another task may call this."""
+        is_cancelled = super().cancel(msg)
+        if is_cancelled:
+            self._wake_later()
+        return is_cancelled
+
+    def end(self) -> None:
+        """Ends the wait, if it has not ended: its task runs in the next turn."""
+        if not self.done():
+            self.set_result(None)
+            self._wake_later()
+
+    def end_now(self) -> None:
+        """As `end`, but runs the task now. No task may be running."""
+        if not self.done():
+            self.set_result(None)
+            task, self._task = self._task, None
+            if task is not None:
+                wake, context = task
+                if context is None:
+                    wake(self)
+                else:
+                    context.run(wake, self)
+
+    def _wake_later(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            self.get_loop().call_soon(task[0], self, context=task[1])
+
+
+def run_lone_step(loop: asyncio.AbstractEventLoop) -> None:
+    """Runs the only callback that the running loop has ready, such as the first step of a new task.
+
+    The loop would run it in its next turn, and look for the system's events before. To be called at the end of a
+    callback, by no task. Where a loop does not tell (it is not asyncio's own), nothing is run.
+    """
+    ready = getattr(loop, "_ready", None)
+    if ready is not None and len(ready) == 1:
+        ready.popleft()._run()
+
+
 class LoopMailbox:
     """One event loop's mailbox, and the futures that wait for its tokens. Used by the loop's thread only."""
 
@@ -61,6 +125,8 @@ class LoopMailbox:
         self._mailbox = Mailbox(of_loop=True)
         self._calls: dict[int, Callable[[], object]] = {}
         """The function that is called for each token, once or again, until it is forgotten."""
+        self._waits: dict[int, Wait] = {}
+        """The wait that each token ends."""
         self._tokens = itertools.count()
         self._lingering: list[DeliveryHandle] = []
         """Messages that tasks have begun to wait for in this turn of the loop: they are sent together at its end."""
@@ -68,20 +134,20 @@ class LoopMailbox:
 
     async def wait(self, pending: Pending[Any]) -> None:
         """Return when `pending` has its result."""
-        token = next(self._tokens)
         loop = asyncio.get_running_loop()  # Not kept: what is kept for a loop must not keep it.
-        future = loop.create_future()
-        self._calls[token] = partial(resolve_once, future)
+        if isinstance(pending, DeliveryHandle):
+            self._end_linger(loop, pending)  # First: the message is on its way while the rest is made ready.
+        token = next(self._tokens)
+        ended = Wait(loop=loop)
+        self._waits[token] = ended
         call_of_job = pending if isinstance(pending, Call) and IN_JOB.get() else None
         try:
             if call_of_job is not None:
                 call_of_job.note_waiting_job(1)
             if pending.notify(self._mailbox, token):
-                if isinstance(pending, DeliveryHandle):
-                    self._end_linger(loop, pending)
-                await future
+                await ended
         finally:
-            self._calls.pop(token, None)
+            self._waits.pop(token, None)
             if call_of_job is not None:
                 call_of_job.note_waiting_job(-1)
 
@@ -101,7 +167,7 @@ class LoopMailbox:
         self._calls.pop(token, None)
 
     def _end_linger(self, loop: asyncio.AbstractEventLoop, handle: DeliveryHandle) -> None:
-        """Has a message sent without lingering, once the loop waits for its answer.
+        """Has a message sent without lingering, because the loop is about to wait for its answer.
 
         Where nothing else is to run, no other message can follow in this turn of the loop: it is sent now, which saves
         the loop a turn. Where a loop does not tell (it is not asyncio's own), it is sent at the end of the turn.
@@ -118,10 +184,18 @@ class LoopMailbox:
         flush_now(handles)
 
     def _deliver(self) -> None:
-        for token in self._mailbox.drain():
-            call = self._calls.get(token)
-            if call is not None:
-                call()
+        tokens = self._mailbox.drain()
+        is_alone = len(tokens) == 1
+        for token in tokens:
+            wait = self._waits.get(token)
+            if wait is None:
+                call = self._calls.get(token)
+                if call is not None:
+                    call()
+            elif is_alone:
+                wait.end_now()
+            else:
+                wait.end()
 
 
 _mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopMailbox] = WeakKeyDictionary()

@@ -106,7 +106,12 @@ async def elsewhere(function: Callable[..., Result], *arguments: Any) -> Result:
 def drive(flow: Coroutine[Any, Any, Result]) -> Result:
     """Runs a flow to its end and returns its result; raises its error. Blocks. Any thread."""
     try:
-        awaited = _resume(flow.send, None)
+        # The first part as `_resume` does it: most flows have no other, and one is run for each job.
+        before, _thread.loop = _thread.loop, _get_running_loop()
+        try:
+            awaited = flow.send(None)
+        finally:
+            _thread.loop = before
         while True:
             try:
                 value = awaited.wait()

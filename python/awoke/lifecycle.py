@@ -110,6 +110,7 @@ class BetweenJobs:
     def __init__(self) -> None:
         self._functions: dict[bool, list[Callable[[], Any]]] = {False: [], True: []}
         """Those for `def` handlers, and those for `async def` handlers."""
+        self.has_any = False
 
     def add(self, function: Callable[[], Any]) -> None:
         """Registers a function.
@@ -118,9 +119,7 @@ class BetweenJobs:
             ConfigError: it needs arguments, or is a generator function.
         """
         self._functions[lifecycle_function(function, "between_jobs").is_async].append(function)
-
-    def __bool__(self) -> bool:
-        return any(self._functions.values())
+        self.has_any = True
 
     async def call(self, *, is_async: bool) -> None:
         """Calls the functions for one kind of handlers. Blocks for `def`, and awaits for `async def`."""

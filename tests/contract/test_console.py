@@ -19,7 +19,8 @@ from awoke.console.topics import ConsoleTopics
 from awoke.console.views import MAJOR, ErrorRecord, Report
 from awoke.console.web.live import Live
 from awoke.settings import load
-from awoke.testing import running
+from awoke.testing import EmbeddedCluster, running
+from awoke.testing.faults import Faults
 from tests.support.clusters import Cluster, unique
 from tests.support.waiting import Collected
 
@@ -212,3 +213,25 @@ def report_of(node: str, app: str) -> Report:
         state="running",
         groups=[app],
     )
+
+
+def test_an_aborted_transaction_is_reported_with_its_reason() -> None:
+    with EmbeddedCluster() as cluster, Faults(cluster) as faults:
+        for name in ("orders", "bills"):
+            cluster.create_topic(name)
+        app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, console=True)
+        app.on("orders", output="bills", exactly_once=True, start=0)(lambda message: message.value)
+        told = Collected[object]()
+        app.events.subscribe("transaction.aborted", told.add)
+        aborted = faults.abort_transaction(app)
+        with running(app):
+            app.producer.produce("orders", b"one").wait(30)
+            told.wait_for(1)
+            with awoke.Reader(
+                ConsoleTopics.of(app.name).reports, bootstrap_servers=cluster.bootstrap_servers
+            ) as reader:
+                report = next(each for each in reports_of(reader) if each.aborted)
+        assert aborted.has_happened
+        assert [each.count for each in report.aborted] == [1]
+        assert report.aborted[0].code
+        assert report.aborted[0].last_text

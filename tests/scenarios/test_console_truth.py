@@ -14,12 +14,14 @@ import pytest
 import awoke
 from awoke.console.commands import Commander
 from awoke.console.state import read_view
+from awoke.console.topics import ConsoleTopics
 from awoke.console.views import AppView, Reason
 from awoke.console.web.live import Live
 from awoke.console.web.snapshot import Snapshot
 from awoke.settings import Settings, load
 from awoke.testing import running
 from tests.support.clusters import RealCluster, unique
+from tests.support.kafka_cluster import ThreeBrokers
 from tests.support.processes import Process
 from tests.support.swarms import TARGET, Swarm
 from tests.support.waiting import Collected, wait_until
@@ -37,8 +39,18 @@ def own_cluster() -> Iterator[RealCluster]:
     cluster.close()
 
 
+def load_settings(bootstrap_servers: str) -> Settings:
+    return load({"bootstrap_servers": bootstrap_servers}).values
+
+
 def settings_of(cluster: RealCluster) -> Settings:
-    return load({"bootstrap_servers": cluster.bootstrap_servers}).values
+    return load_settings(cluster.bootstrap_servers)
+
+
+def is_acknowledged(brokers: ThreeBrokers, topic: str) -> bool:
+    """Tells whether a topic has a message."""
+    with awoke.Admin(brokers.servers_of(1)) as admin:
+        return admin.end_offsets(topic) == {0: 1}
 
 
 class Console:
@@ -214,6 +226,39 @@ def test_the_console_tells_that_a_process_without_a_supervisor_was_killed(real_c
         assert found is not None
         assert "expected every 10 s; 1 partition of it waits" in found.text
         assert "it was killed" in found.advice
+
+
+def test_the_console_tells_that_an_output_acknowledges_nothing() -> None:
+    topic, output = unique("truth"), unique("output")
+    brokers = ThreeBrokers()
+    with brokers:
+        servers = brokers.servers_of(1)
+        app, settings = awoke.App(unique("app"), bootstrap_servers=servers, console=True), load_settings(servers)
+        for name, broker in ((topic, 1), (output, 2), *((each, 1) for each in ConsoleTopics.of(app.name).configs)):
+            brokers.create_topic(name, [[broker]], {})
+        done = Collected[int]()
+
+        @app.on(topic, start=0, output=output)
+        def forward(message: awoke.Message[bytes]) -> bytes:
+            done.add(message.offset)
+            return message.value
+
+        with running(app), Console(app.name, settings) as console:
+            app.producer.produce(topic, b"one").wait(LONG_S)
+            done.wait_for(1)
+            wait_until(lambda: is_acknowledged(brokers, output), "the first result is acknowledged", LONG_S)
+            brokers.freeze_broker(2)
+            try:
+                app.producer.produce(topic, b"two").wait(LONG_S)
+                done.wait_for(2)
+                now = console.tells("an output acknowledges nothing", lambda now: reason_of(now, "output") is not None)
+                reason = reason_of(now, "output")
+                assert reason is not None
+                assert f"topic {output} (of " in reason.text
+                assert "forward): 1 message waits for an acknowledgement, and none was acknowledged" in reason.text
+            finally:
+                brokers.thaw_broker(2)
+            console.tells("the output goes on", lambda now: reason_of(now, "output") is None, LONG_S)
 
 
 def test_the_console_of_an_app_that_reads_no_topics_tells_that_the_brokers_are_away(own_cluster: RealCluster) -> None:

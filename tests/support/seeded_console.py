@@ -16,6 +16,7 @@ from typing import Any
 import awoke
 from awoke import dead_letter
 from awoke._clock import wall_ms
+from awoke.console.producing_views import Aborted, Output
 from awoke.console.views import (
     MAJOR,
     Audit,
@@ -47,7 +48,7 @@ from awoke.testing import EmbeddedCluster
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, hostile, report
 
 PARTITIONS = 12
-POISON, SLOW, PAUSED, OPEN = 3, 5, 8, 10
+POISON, SLOW, PAUSED, OPEN, HANGS = 3, 5, 8, 10, 11
 DEAD, WEIRD, SENT = "flights.dead", "weird", "tickets.dead"
 """Dead letters, messages that are attacks, and dead letters of which some are being sent again."""
 LONG_KEY = b"k" * 1_000_000
@@ -60,13 +61,20 @@ ValueError: no gate for flight UA 1545
 """
 
 
+SILENT, LATE, LATE_MS = "web-3.99", "web-3.7", 14_000
+"""A process that was killed long ago, and one that was killed just now."""
+
+
 class Seeded(FakeLive):
-    """An app whose processes report again for each page, however slow the test is: all but the silent one."""
+    """An app whose processes report again for each page, however slow the test is.
+
+    One of them is late, and one is silent.
+    """
 
     def snapshot(self, within_s: float = 0.0) -> Snapshot:
         for each in self.reports:
-            if not each.node.startswith("web-3"):
-                each.at_ms = wall_ms()
+            if each.node != SILENT:
+                each.at_ms = wall_ms() - (LATE_MS if each.node == LATE else 0)
                 self.add(each, is_told=False)
         return super().snapshot(within_s)
 
@@ -113,13 +121,13 @@ def partition(number: int, now_ms: int) -> Partition:
         failing=[failing] if number == POISON else [],
         running=[Running(offset=19_000 + at, attempt=1, remaining=1, since_ms=since_ms) for at in range(3)],
         paused_because="ValueError: the topic of gates is empty" if number == PAUSED else None,
-        last_stable_offset=20_000 if number == OPEN else None,
-        transaction_open_since_ms=now_ms - 400_000 if number == OPEN else None,
+        last_stable_offset=20_000 if number in (OPEN, HANGS) else None,
+        transaction_open_since_ms={OPEN: now_ms - 400_000, HANGS: now_ms - 1_500_000}.get(number),
     )
 
 
 def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
-    """Four processes on two hosts, and a silent one on a third."""
+    """Four processes on two hosts, and a silent and a late one on a third."""
     chance = random.Random(3)
     found = [
         report(
@@ -144,6 +152,9 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
             calls=calls(at, now_ms),
             callers=[CallerCounts(service="gates", open=1, events={"call": 4_210, "reply": 4_207, "expired": 2})],
             supervisor_pid=3_000 + at // 2,
+            outputs=[Output(topic="bags", messages=412, since_ms=now_ms - 42_000)] if at == 1 else [],
+            queue_full_since_ms=now_ms - 12_000 if at == 1 else None,
+            aborted=aborted(at, now_ms),
             swarm=[
                 SwarmNode(node=number, state="up", restarts=at // 2, last_error="it used too much memory" * (at // 2))
                 for number in range(2)
@@ -151,7 +162,18 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
         )
         for at in range(4)
     ]
-    return [*found, report("web-3.99", at_ms=now_ms - 90_000, host="web-3", groups=["flights"], secrets=[])]
+    alone: dict[str, Any] = {"host": "web-3", "groups": ["flights"], "secrets": []}
+    killed = [report(SILENT, at_ms=now_ms - 90_000, **alone), report(LATE, at_ms=now_ms - LATE_MS, **alone)]
+    return [*found, *killed]
+
+
+def aborted(at: int, now_ms: int) -> list[Aborted]:
+    """The transactions of a process that were aborted."""
+    fenced = Aborted(
+        code="PRODUCER_FENCED", count=3, last_ms=now_ms - 310_000, last_text="a newer producer has its transactional id"
+    )
+    late = Aborted(code="_TIMED_OUT", count=1, last_ms=now_ms - 70_000, last_text="EndTxn had no answer within 10 s")
+    return {1: [fenced, late], 2: [late]}.get(at, [])
 
 
 def handlers(at: int) -> list[Handler]:

@@ -7,13 +7,14 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, cast
 
 import pytest
 
 from awoke import _waiting
 from awoke._native import Mailbox
-from awoke._waiting import call_back, resolve
+from awoke._waiting import call_back, resolve, run_lone_step
 from tests.support.waiting import Collected
 
 
@@ -103,7 +104,106 @@ async def test_a_wait_that_was_cancelled_disturbs_no_other() -> None:
     cancelled.give(1)
     other.give(2)
     assert await asyncio.wait_for(tasks[1], 10) == 2
-    assert _waiting._mailboxes[asyncio.get_running_loop()]._calls == {}
+    mailbox = _waiting._mailboxes[asyncio.get_running_loop()]
+    assert not mailbox._calls
+    assert not mailbox._waits
+
+
+async def turns_until_resolved(answers: Sequence[Answer]) -> list[int]:
+    """Gives answers to waiting tasks. Returns the turns between the look at the mailbox and the run of each task."""
+    loop, turns, ran = asyncio.get_running_loop(), [0], []
+
+    async def wait(answer: Answer) -> None:
+        await resolve(answer)
+        ran.append(turns[0])
+
+    def next_turn() -> None:
+        turns[0] += 1
+        if len(ran) < len(answers):
+            loop.call_soon(next_turn)
+
+    tasks = [asyncio.ensure_future(wait(each)) for each in answers]
+    await asyncio.sleep(0)
+    mailbox = _waiting._mailboxes[loop]
+    loop.remove_reader(mailbox._mailbox.fileno())
+    for each in answers:
+        each.give(7)
+    loop.call_soon(mailbox._deliver)
+    loop.call_soon(next_turn)
+    await asyncio.gather(*tasks)
+    loop.add_reader(mailbox._mailbox.fileno(), mailbox._deliver)
+    return ran
+
+
+async def test_a_task_whose_result_comes_alone_runs_in_the_turn_that_finds_it_and_several_in_the_next() -> None:
+    assert await turns_until_resolved([Answer()]) == [0]
+    assert await turns_until_resolved([Answer(), Answer()]) == [1, 1]
+
+
+async def test_a_task_that_is_woken_at_once_has_its_context_and_may_be_cancelled_by_another() -> None:
+    word: ContextVar[str] = ContextVar("word")
+    first, second = Answer(), Answer()
+
+    async def wait_for_first() -> str:
+        word.set("first")
+        await resolve(first)
+        assert asyncio.current_task() is tasks[0]
+        tasks[1].cancel()
+        return word.get()
+
+    async def wait_for_second() -> None:
+        word.set("second")
+        await resolve(second)
+
+    tasks: list[asyncio.Task[Any]] = [asyncio.ensure_future(each()) for each in (wait_for_first, wait_for_second)]
+    await asyncio.sleep(0)
+    first.give(7)
+    assert await asyncio.wait_for(tasks[0], 10) == "first"
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[1]
+    assert word.get("none") == "none"
+
+
+async def test_a_lone_callback_that_is_ready_runs_at_once_and_one_of_several_in_its_turn() -> None:
+    loop, ran, done = asyncio.get_running_loop(), list[str](), asyncio.Event()
+
+    def begin(names: Sequence[str]) -> None:
+        for name in names:
+            loop.call_soon(ran.append, name)
+        run_lone_step(loop)
+        ran.append("end of the callback")
+        loop.call_soon(done.set)
+
+    for names, expected in (
+        (["a"], ["a", "end of the callback"]),
+        (["a", "b"], ["end of the callback", "a", "b"]),
+        ([], ["end of the callback"]),
+    ):
+        ran.clear()
+        done.clear()
+        loop.call_soon(begin, names)
+        await done.wait()
+        assert ran == expected
+
+
+async def test_of_a_loop_that_is_not_asyncio_s_own_no_callback_is_run() -> None:
+    run_lone_step(cast(asyncio.AbstractEventLoop, object()))
+
+
+async def test_a_wait_that_two_look_at_wakes_both_and_no_longer_one_that_has_left() -> None:
+    loop, told = asyncio.get_running_loop(), list[str]()
+    for end in (_waiting.Wait.end, _waiting.Wait.end_now, _waiting.Wait.cancel):
+        wait = _waiting.Wait(loop=loop)
+        callbacks = [lambda _, name=name: told.append(name) for name in ("left", "a", "b")]
+        for each in callbacks:
+            wait.add_done_callback(each)
+        assert wait.remove_done_callback(callbacks[0]) == 1
+        end(wait)
+        end(wait)
+        wait.end_now()  # It has ended.
+        await asyncio.sleep(0)
+        assert sorted(told) == ["a", "b"]
+        told.clear()
 
 
 async def test_messages_that_tasks_wait_for_in_one_turn_of_the_loop_are_sent_together(

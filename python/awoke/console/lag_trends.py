@@ -1,4 +1,4 @@
-"""Whether the lag of each partition grows or falls, from what the brokers have answered within the last minute.
+"""The trend of each lag: it grows or falls, by what the brokers have answered within the last minute.
 
 The brokers' answers are right for paused partitions, and for groups without members, where no process sees a lag.
 """
@@ -28,7 +28,7 @@ class LagTrends:
         self._kept: deque[tuple[float, Mapping[Place, int]]] = deque()
 
     def note(self, now_s: float, groups: Iterable[GroupView]) -> dict[Place, float]:
-        """Takes the lags of now, and returns by how much each changes in a second, for those that are known so long."""
+        """Takes the lags of now; returns the change of each in a second, of those that are known long enough."""
         lags = {
             (group.group, each.topic, each.partition): each.lag
             for group in groups

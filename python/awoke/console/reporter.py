@@ -47,6 +47,7 @@ from awoke.events import (
     PartitionsLost,
     PartitionsRevoked,
     PartitionStuck,
+    TransactionAborted,
 )
 from awoke.producer import Producer
 from awoke.settings import Loaded, Settings
@@ -119,6 +120,7 @@ class Reporter:
         self._end_listening = [listen(each, self._on_change) for each in CHANGES]
         self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
         self._end_listening.append(listen(ClientStatistics, self._on_statistics))
+        self._end_listening.append(listen(TransactionAborted, self._on_aborted))
         self._admin = Admin(settings=self._settings)
         self._producer = Producer(settings=self._settings, events=Silent())
         self._thread.start()
@@ -148,8 +150,12 @@ class Reporter:
         self.tell_soon()
 
     def _on_statistics(self, event: Event) -> None:
-        if self._reports.stable.on_event(event):
+        if self._reports.on_statistics(event):
             self.tell_soon()
+
+    def _on_aborted(self, event: Event) -> None:
+        self._reports.aborted.on_event(event)
+        self.tell_soon()
 
     def _on_failure(self, event: Event) -> None:
         self._errors.add(event)

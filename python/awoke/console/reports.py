@@ -15,8 +15,11 @@ import msgspec
 import awoke
 from awoke._clock import monotonic_s, wall_ms
 from awoke._native import HookJob, Job, library_versions
+from awoke.console.aborted import AbortedTransactions
+from awoke.console.client_statistics import client_of
 from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
 from awoke.console.memory import MemoryReader
+from awoke.console.outputs import FullQueue, Outputs
 from awoke.console.reported_calls import CallSource, callers_of, calls_of
 from awoke.console.stable import StableOffsets
 from awoke.console.views import (
@@ -35,6 +38,7 @@ from awoke.console.views import (
     SwarmNode,
 )
 from awoke.errors import AwokeError
+from awoke.events import Event
 from awoke.metrics.recorder import Health, Owned, PartitionState
 from awoke.printable import text_of
 from awoke.routing import Route
@@ -134,6 +138,7 @@ class Origin:
         self.node = f"{self.host}.{self.pid}" if number is None else f"{self.host}.{self.pid}.{number}"
         """The key of its reports."""
         self.started_at_ms = wall_ms()
+        self.kafka = loaded.values.kafka
         self.commands = [each for each in COMMANDS if each in loaded.values.allowed_commands()]
         self.explained = explained_of(loaded)
         self.settings = {each.name: each.value for each in loaded.explain() if each.origin != "default"}
@@ -152,14 +157,24 @@ class Reports:
         """Those of the last sample."""
         self._rates: dict[Place, float] = {}
         self._failures = 0
-        self.stable = StableOffsets()
+        self.stable, self.outputs, self.aborted = StableOffsets(), Outputs(), AbortedTransactions()
+        self._full = FullQueue(origin.kafka)
         self.failures_by_handler: Counter[str] = Counter()
         """The failures of user code since the start. The thread of the failure adds to it."""
         self._began: dict[tuple[str, str, int, int, int], int] = {}
         """When each running message was first seen at work: group, place, offset and attempt."""
 
+    def on_statistics(self, event: Event) -> bool:
+        """Takes librdkafka's statistics; returns whether they tell something that is worth a report.
+
+        One thread at a time.
+        """
+        client = client_of(event)
+        return client is not None and (self.stable.take(client) or self.outputs.take(client))
+
     def sample(self, failures: int) -> None:
         """Adds a sample to the history; `failures` are those since the start."""
+        self._full.look(*self._shown.queued())
         states = [(group.group, each) for group in self._shown.joining for each in group.partitions()]
         now = {
             (group, each.topic, each.partition): each.position for group, each in states if each.position is not None
@@ -181,6 +196,7 @@ class Reports:
         partitions = [each for group in shown.joining for each in self._partitions(group, began)]
         partitions.sort(key=lambda each: (each.paused_because is None and not each.failing, each.topic, each.partition))
         messages, size_bytes = shown.queued()
+        self._full.look(messages, size_bytes)
         return Report(
             major=MAJOR,
             minor=MINOR,
@@ -203,6 +219,9 @@ class Reports:
             threads=dict(Counter(each.owner for each in shown.threads())),
             queued_messages=messages,
             queued_bytes=size_bytes,
+            queue_full_since_ms=self._full.since_ms,
+            outputs=self.outputs.waiting(with_slow=self._full.since_ms is not None),
+            aborted=self.aborted.all(),
             failures=failures,
             errors_dropped=dropped,
             versions=origin.versions,
@@ -250,6 +269,7 @@ class Reports:
                         concurrency=route.concurrency.jobs,
                         exactly_once=route.is_exactly_once,
                         dead_letter=route.dead_letter,
+                        output=route.output,
                         messages_per_s=sum(rates) if rates else None,
                         failures=self.failures_by_handler[route.name],
                     )

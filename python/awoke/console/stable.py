@@ -8,37 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from awoke._clock import wall_ms
-from awoke.events import ClientStatistics, Event
-
-
-class PartitionStatistics(msgspec.Struct, frozen=True):
-    """A partition in librdkafka's JSON."""
-
-    hi_offset: int = -1
-    ls_offset: int = -1
-    next_offset: int = -1
-    fetchq_cnt: int = 0
-
-    @property
-    def read_offset(self) -> int | None:
-        """One past what was fetched, markers of transactions included; None while fetched messages wait."""
-        return self.next_offset if self.next_offset >= 0 and self.fetchq_cnt == 0 else None
-
-
-class TopicStatistics(msgspec.Struct, frozen=True):
-    """A topic in librdkafka's JSON."""
-
-    partitions: Mapping[str, PartitionStatistics] = {}
-
-
-class ConsumerStatistics(msgspec.Struct, frozen=True):
-    """A client in librdkafka's JSON."""
-
-    type: str
-    topics: Mapping[str, TopicStatistics] = {}
+from awoke.console.client_statistics import OneClient, PartitionStatistics
 
 
 class Stable(NamedTuple):
@@ -51,25 +22,17 @@ class Stable(NamedTuple):
     """One past the last message that was handed on, if none waits; markers of transactions count."""
 
 
-_decoder = msgspec.json.Decoder(ConsumerStatistics)
-
-
 class StableOffsets:
     """The last stable offsets of one process. Nothing here blocks. Any thread."""
 
     def __init__(self) -> None:
         self._known: Mapping[tuple[str, int], Stable] = {}
 
-    def on_event(self, event: Event) -> bool:
+    def take(self, client: OneClient) -> bool:
         """Takes the statistics of a consumer; returns whether an open transaction has appeared or ended.
 
         One thread at a time.
         """
-        assert isinstance(event, ClientStatistics)
-        try:
-            client = _decoder.decode(event.json)
-        except msgspec.MsgspecError:
-            return False  # librdkafka changed its form: nothing is known then.
         if client.type != "consumer":
             return False
         found, is_changed = dict(self._known), False

@@ -13,7 +13,7 @@ from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.error_kinds import ErrorKinds
-from awoke.console.open_transactions import SeenTransactions
+from awoke.console.open_transactions import LIMIT_MS, SeenTransactions
 from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import (
@@ -42,6 +42,7 @@ ERRORS_MAX = 1_000
 AUDIT_MAX = 1_000
 """The last records of commands that are read."""
 TIMEOUT_S = 30.0
+LIMIT = "transaction.max.timeout.ms"
 GONE_MAX = 10_000
 """The most secret fields of stopped processes that are kept; with more, only those of the last one."""
 
@@ -113,6 +114,8 @@ class State:
         self.kinds = ErrorKinds()
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self.unreadable = 0
+        self.transaction_limit_ms = LIMIT_MS
+        """`transaction.max.timeout.ms` of the brokers, once it was asked for."""
         self.gone: list[SecretFields] | None = None
         """The secret fields that processes told which have stopped in order; None if none has."""
 
@@ -226,6 +229,7 @@ class State:
             nodes=self.nodes(now_ms, is_current=is_current),
             groups=groups,
             errors=self.errors(),
+            transaction_limit_ms=self.transaction_limit_ms,
             unreadable=self.unreadable,
             audit=list(reversed(self._audit)),
         )
@@ -367,6 +371,17 @@ def add_stable(admin: Admin, partitions: Iterable[GroupPartition], seen: SeenTra
                 if each.end_offset is not None:
                     since_ms = seen.note(topic, number, offset, each.end_offset, wall_ms())
                     each.transaction_open_since_ms = since_ms
+
+
+def transaction_limit_of(admin: Admin, timeout_s: float) -> int:
+    """Asks all brokers for the longest time of a transaction, in milliseconds. Blocks.
+
+    Raises:
+        AuthorizationFailed: The settings of brokers may not be read. BrokerUnreachable; OperationTimeout.
+    """
+    found = [admin.describe_broker_configs(each.id, timeout_s) for each in admin.brokers(timeout_s)]
+    limits = [each[LIMIT].value for each in found if LIMIT in each]
+    return max((int(each) for each in limits if each is not None), default=LIMIT_MS)
 
 
 def ends_of(admin: Admin, topics: Iterable[str], timeout_s: float) -> dict[tuple[str, int], int]:

@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from awoke.console.open_transactions import is_read_to, open_of
+from awoke.console.producing_views import Output
 from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Partition, Reason, Report
 from awoke.durations import duration
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
-AWAY, NO_MEMBER, NO_REPORT, STUCK, TRANSACTION, PAUSED, POISON, FULL, SLOW, QUIET = (
-    90,
-    80,
-    75,
-    70,
-    65,
-    60,
-    50,
-    45,
-    40,
-    30,
-)
+AWAY, NO_MEMBER, NO_REPORT, STUCK, OUTPUT, TRANSACTION = 90, 80, 75, 70, 68, 65
+PAUSED, POISON, FULL, SLOW, QUIET = 60, 50, 45, 40, 30
 """The severity of each kind: a reason that stops more messages comes first."""
 GONE_MS = 3_600_000
 """A process that has sent nothing for longer is no reason any more."""
@@ -38,7 +29,7 @@ def reasons(view: AppView, reports: Mapping[str, Report]) -> list[Reason]:
     """
     live = [reports[each.node] for each in view.nodes if not each.is_silent and not each.is_newer]
     known = {(group.group, each.topic, each.partition): each for group in view.groups for each in group.partitions}
-    found = [reason for report in live for reason in _of_process(report, known, view.at_ms)]
+    found = [reason for report in live for reason in _of_process(report, known, view)]
     found += [reason for group in view.groups for reason in _of_group(group)]
     found += _overdue(view, reports)
     return sorted(found, key=lambda each: (-each.severity, each.topic or "", each.partition or 0, each.node or ""))
@@ -48,7 +39,8 @@ Known = Mapping[tuple[str, str, int], GroupPartition]
 """The partitions as the brokers see them, by group, topic and number."""
 
 
-def _of_process(report: Report, known: Known, now_ms: int) -> Iterator[Reason]:
+def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]:
+    now_ms = view.at_ms
     if report.brokers_away_because is not None:
         yield Reason(
             kind="brokers away",
@@ -62,9 +54,39 @@ def _of_process(report: Report, known: Known, now_ms: int) -> Iterator[Reason]:
         yield Reason(
             kind=report.state, severity=QUIET, text=f"{report.node} begins no jobs", advice=advice, node=report.node
         )
+    yield from _outputs(report, now_ms)
     for each in report.partitions:
         yield from _of_partition(report, each, now_ms)
-        yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), now_ms)
+        yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), view)
+
+
+def _outputs(report: Report, now_ms: int) -> Iterator[Reason]:
+    """Tells of topics that acknowledge nothing, and of a producer without room: functions that send there wait."""
+    full = ""
+    if report.queue_full_since_ms is not None:
+        age = duration((now_ms - report.queue_full_since_ms) / 1_000)
+        full = f"the queue of the producer is full for {age}, and functions that send wait for room"
+    stand = [each for each in report.outputs if each.since_ms is not None]
+    for each in stand:
+        age = duration((now_ms - (each.since_ms or now_ms)) / 1_000)
+        text = f"{_sent(report, each)}, and none was acknowledged for {age}"
+        advice = "look at the leaders and in-sync replicas of the topic (`min.insync.replicas`), and at its brokers"
+        yield _of_output(report, f"{text}; {full}" if full else text, advice)
+    if full and not stand:
+        most = f"; most for {_sent(report, report.outputs[0])}" if report.outputs else ""
+        advice = "the brokers take messages more slowly than the app sends: add partitions or brokers, or send less"
+        yield _of_output(report, f"{full}{most}", advice)
+
+
+def _sent(report: Report, output: Output) -> str:
+    count = "1 message waits" if output.messages == 1 else f"{output.messages} messages wait"
+    names = [each.name for each in report.handlers if output.topic in (each.output, each.dead_letter)]
+    whose = f" (of {', '.join(names)})" if names else ""
+    return f"topic {output.topic}{whose}: {count} for an acknowledgement"
+
+
+def _of_output(report: Report, text: str, advice: str) -> Reason:
+    return Reason(kind="output", severity=OUTPUT, text=f"{report.node}: {text}", advice=advice, node=report.node)
 
 
 def unheard(node: NodeView, now_ms: int) -> str:
@@ -129,14 +151,20 @@ def _not_read(report: Report, at: Partition) -> Iterator[Reason]:
         yield _reason("paused", PAUSED, f"{_place(at)} is paused: {at.paused_because}", resume, report, at)
 
 
-def _behind_transaction(report: Report, at: Partition, broker: GroupPartition | None, now_ms: int) -> Iterator[Reason]:
-    found = open_of(at, broker)
+def _behind_transaction(
+    report: Report, at: Partition, broker: GroupPartition | None, view: AppView
+) -> Iterator[Reason]:
+    found, now_ms = open_of(at, broker), view.at_ms
     if found is None or found.since_ms is None or not found.is_left(now_ms) or not is_read_to(at, broker, found.stable):
         return
     age = duration((now_ms - found.since_ms) / 1_000)
     waiting = "1 message waits" if found.waiting == 1 else f"{found.waiting} messages wait"
     text = f"{_place(at)} has a transaction at offset {found.stable} that is open for {age}, and {waiting} behind it"
     advice = "end the producer that left it open, or abort it: `kafka-transactions.sh find-hanging`"
+    if found.is_hanging(now_ms, view.transaction_limit_ms):
+        limit = duration(view.transaction_limit_ms / 1_000)
+        text += f"; it hangs: brokers abort one after {limit} at the latest (transaction.max.timeout.ms)"
+        advice = "no producer will end it: abort it by `kafka-transactions.sh abort`"
     yield _reason("open transaction", TRANSACTION, text, advice, report, at)
 
 

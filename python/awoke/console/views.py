@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from awoke.console.producing_views import Aborted, Output
+
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
 MINOR = 6
@@ -135,6 +137,8 @@ class Handler(msgspec.Struct, kw_only=True):
     """The jobs of one partition that run at once, at most."""
     exactly_once: bool
     dead_letter: str | None
+    output: str | None = None
+    """The topic of what it returns."""
     messages_per_s: float | None = None
     """Since the last sample; None while that is not known."""
     failures: int = 0
@@ -297,6 +301,12 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     queued_messages: int = 0
     queued_bytes: int = 0
     """Of the app's producer, without a delivery report."""
+    queue_full_since_ms: int | None = None
+    """Since when, as each look found it, this queue has no room; None: it has."""
+    outputs: list[Output] = []
+    """Topics that keep it waiting, first those of which nothing is acknowledged."""
+    aborted: list[Aborted] = []
+    """The transactions that were aborted since the start, by reason."""
     failures: int = 0
     """Failures of user code since the start."""
     errors_dropped: int = 0
@@ -480,6 +490,8 @@ class AppView(msgspec.Struct, kw_only=True):
     nodes: list[NodeView]
     groups: list[GroupView]
     errors: list[ErrorView]
+    transaction_limit_ms: int = 900_000
+    """The brokers abort a transaction after this time at the latest, unless it hangs."""
     unreadable: int = 0
     """Records of the topics that are no reports and no error records."""
     reasons: list[Reason] = []

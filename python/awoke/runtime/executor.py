@@ -22,6 +22,7 @@ from awoke.runtime.failures import Leaving
 from awoke.runtime.handler_calls import HandlerCalls
 from awoke.runtime.instances import LAST_HOOKS, Instances, finished, owner_of
 from awoke.runtime.job_watch import JobWatch, Outcome
+from awoke.runtime.ledger import Acting
 from awoke.runtime.lent import LentBatches, detach_kept, lease_of
 from awoke.runtime.outgoing import OrderedOutputs
 from awoke.runtime.recovery import Recovery, schema_needed
@@ -35,6 +36,9 @@ from awoke.runtime.undecodable import Undecodable
 
 MASK = (1 << 64) - 1
 """Makes any hash a number that the engine takes."""
+
+OWNERS_MAX = 10_000
+"""Assignments whose consumers' names are kept."""
 
 
 class Strategy(Protocol):
@@ -62,6 +66,8 @@ class Executor:
         self._calls = HandlerCalls(route, context)
         self._cleanups = context.app.cleanups
         self._strategy = self._choose()
+        self._owners: dict[int, str] = {}
+        """The name of the consumer of each assignment, by its generation: made once, and not for each job."""
         self._is_watched = context.metrics is not None or route.max_processing_s is not None
 
     def _choose(self) -> Strategy:
@@ -143,11 +149,13 @@ class Executor:
         """Processes a batch. The job is then completed, given back to be tried again, or ends later by itself."""
         watch = JobWatch(self._route, self._context, job) if self._is_watched else None
         outcome: Outcome = "done"
+        generation = job.generation
+        owner = self._owners.get(generation) or self._name_owner(job)
         try:
-            with self._context.ledger.acting_for(owner_of(job), job.generation, job):
+            with Acting(self._context.ledger, owner, generation, job):
                 outcome = await self._run(job)
         finally:
-            if self._cleanups:
+            if self._cleanups.has_any:
                 await self._cleanups.end(is_async=self._route.is_async)
             if watch is not None:
                 watch.end(job, outcome)
@@ -156,9 +164,10 @@ class Executor:
 
     async def _run(self, job: Job) -> Outcome:
         try:
-            if self._cleanups:
+            if self._cleanups.has_any:
                 await self._cleanups.call(is_async=self._route.is_async)
-            if (left := self._context.failures.take(job)) is not None:
+            failures = self._context.failures
+            if failures.asked and (left := failures.take(job)) is not None:
                 await self._leave(job, *left)
                 return "done"
             if self._crash_guard is not None and not await self._crash_guard.may_run(job):
@@ -175,6 +184,13 @@ class Executor:
             self._recovery.end_app(job, error)
             return "failed"
         return "done" if self._recovery.complete(job) else "fenced"
+
+    def _name_owner(self, job: Job) -> str:
+        """Returns the name of a job's consumer, and keeps it for the jobs of its assignment."""
+        if len(self._owners) >= OWNERS_MAX:  # Jobs that end behind their assignment's last hook leave theirs.
+            self._owners.clear()
+        owner = self._owners[job.generation] = owner_of(job)
+        return owner
 
     async def _leave(self, job: Job, how: Leaving, error: BaseException) -> None:
         """Leaves the job's first message without processing it, as an operator asked."""
@@ -238,6 +254,7 @@ class Executor:
     async def _forget(self, hook: HookJob) -> None:
         """Drops what is known of an assignment that has ended, and commits what is left of it."""
         self._context.assigned.remove(hook)
+        self._owners.pop(hook.generation, None)
         self._instances.forget(hook)
         self._undecodable.forget(hook)
         self._outputs.forget(hook)

@@ -56,7 +56,7 @@ class Failures:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._failing: dict[Place, dict[int, Failure]] = {}
-        self._asked: dict[Place, dict[int, Leaving]] = {}
+        self.asked: dict[Place, dict[int, Leaving]] = {}
         """The failing messages that an operator wants to be left, by offset, and how."""
 
     def failed(self, job: Job, error: BaseException, retry_in_s: float) -> None:
@@ -104,11 +104,11 @@ class Failures:
 
     def retried(self, topic: str, partition: int) -> None:
         """Notes that a message waits for its back-off. A message that is to be skipped is tried at once instead."""
-        if not self._asked:
+        if not self.asked:
             return
         with self._lock:
             known = self._current(topic, partition)
-            asked = [known[offset] for offset in self._asked.get((topic, partition), ())]
+            asked = [known[offset] for offset in self.asked.get((topic, partition), ())]
         for entry in asked[:1]:
             with contextlib.suppress(FencedError):
                 entry.assignment.clear_backoff()
@@ -125,12 +125,12 @@ class Failures:
 
     def take(self, job: Job) -> tuple[Leaving, RetriesExhausted] | None:
         """Returns how and why the job's first message is to be left, or None where it is not."""
-        if not self._asked:
+        if not self.asked:
             return None
         place = (job.topic, job.partition)
         with self._lock:
             entry = self._of(job).get(job.first_offset)
-            how = self._asked.get(place, {}).get(job.first_offset)
+            how = self.asked.get(place, {}).get(job.first_offset)
             if entry is None or how is None:
                 return None
             done = "skipped" if how == "skip" else "sent to the dead letter topic"
@@ -142,7 +142,7 @@ class Failures:
             entry = self._current(topic, partition).get(offset)
             if entry is None:
                 return False
-            self._asked.setdefault((topic, partition), {})[offset] = how
+            self.asked.setdefault((topic, partition), {})[offset] = how
         with contextlib.suppress(FencedError):
             entry.assignment.clear_backoff()  # It does not wait for its back-off.
         return True
@@ -183,9 +183,9 @@ class Failures:
         return current
 
     def _keep(self, place: Place, known: dict[int, Failure]) -> None:
-        asked = {offset: how for offset, how in self._asked.pop(place, {}).items() if offset in known}
+        asked = {offset: how for offset, how in self.asked.pop(place, {}).items() if offset in known}
         if asked:
-            self._asked[place] = asked
+            self.asked[place] = asked
         self._failing.pop(place, None)
         if known:
             self._failing[place] = known

@@ -21,47 +21,40 @@ OWN_PREFIX = "awoke-"
 APP = "awoke"
 """The owner of awoke's own threads."""
 
-_current: ContextVar[tuple[Ledger, str, int, _Work] | None] = ContextVar("awoke_owner", default=None)
+_current: ContextVar[Acting | None] = ContextVar("awoke_owner", default=None)
 """The owner of the threads that the running code starts: one for each thread, and for each task of an event loop."""
-
-
-class _Work:
-    """The job or hook that runs; None when it has ended: a task that outlives a job must not keep its messages."""
-
-    __slots__ = ("running",)
-
-    def __init__(self, running: Any) -> None:
-        self.running = running
 
 
 def current_work() -> Any:
     """Returns the `Job` or `HookJob` that the calling thread or task works for; None where there is none."""
     current = _current.get()
-    return None if current is None else current[3].running
+    return None if current is None else current.running
 
 
 def current_app() -> str | None:
     """Returns the app that the calling thread or task works for, or else the one that runs in this process; None if
     none runs, or several."""
     current = _current.get()
-    if current is not None and current[0].app:
-        return current[0].app
+    if current is not None and current.ledger.app:
+        return current.ledger.app
     return (_running[0] or None) if len(_running) == 1 else None
 
 
 class Acting:
     """The block of `Ledger.acting_for`. A class of its own, because one is entered for each job: it costs less so."""
 
-    __slots__ = ("_entry", "_token")
+    __slots__ = ("_token", "generation", "ledger", "owner", "running")
 
     def __init__(self, ledger: Ledger, owner: str, generation: int, running: Any) -> None:
-        self._entry = (ledger, owner, generation, _Work(running))
+        self.ledger, self.owner, self.generation = ledger, owner, generation
+        self.running = running
+        """The job or hook; None when it has ended: a task that outlives a job must not keep its messages."""
 
     def __enter__(self) -> None:
-        self._token = _current.set(self._entry)
+        self._token = _current.set(self)
 
     def __exit__(self, *_: object) -> None:
-        self._entry[3].running = None
+        self.running = None
         _current.reset(self._token)
 
 
@@ -157,8 +150,7 @@ _plain_start = threading.Thread.start
 def _start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
     current = _current.get()
     if current is not None:
-        ledger, owner, generation, _ = current
-        ledger.write_down(self, owner, generation, place_of_caller())
+        current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
     _plain_start(self, *arguments, **more)
 
 

@@ -33,9 +33,10 @@ class LentBatches:
         The caller drops its own references to batch and messages, and then calls `detach_kept`; or it detaches the
         batch where user code has raised, because the exception keeps the message.
         """
-        self._undecodable.truncate(job)
+        if self._undecodable.offsets:
+            self._undecodable.truncate(job)
         batch = job.batch(self._decoders)
-        lease = lease_of(batch)
+        lease = weakref.ref(batch)
         return self._wanted(batch) if self._skips_some else batch, lease
 
     def _wanted(self, batch: Batch[Any]) -> Batch[Any] | None:

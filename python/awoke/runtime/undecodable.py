@@ -19,7 +19,7 @@ class Undecodable:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._offsets: dict[Key, set[int]] = {}
+        self.offsets: dict[Key, set[int]] = {}
         """Of each assignment; at most one offset for each job that failed."""
 
     def place(self, job: Job, error: BaseException) -> int | None:
@@ -33,17 +33,17 @@ class Undecodable:
         key = key_of(job)
         with self._lock:
             if place > 0:
-                self._offsets.setdefault(key, set()).add(error.offset)
-            elif key in self._offsets:
-                self._offsets[key].discard(error.offset)
+                self.offsets.setdefault(key, set()).add(error.offset)
+            elif key in self.offsets:
+                self.offsets[key].discard(error.offset)
         return place
 
     def truncate(self, job: Job) -> None:
         """Leaves the first such message of a job, unless the job begins with it, to a later job. Does not block."""
-        if not self._offsets:
+        if not self.offsets:
             return
         with self._lock:
-            known = set(self._offsets.get(key_of(job), ()))
+            known = set(self.offsets.get(key_of(job), ()))
         if not known:
             return
         places = [place for place, offset in enumerate(job.batch().offsets()) if place > 0 and offset in known]
@@ -53,7 +53,7 @@ class Undecodable:
     def forget(self, hook: HookJob) -> None:
         """Drops what is known of an assignment that has ended."""
         with self._lock:
-            self._offsets.pop(key_of(hook), None)
+            self.offsets.pop(key_of(hook), None)
 
 
 def place_of(job: Job, error: BaseException) -> int | None:

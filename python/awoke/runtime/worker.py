@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
-from awoke._waiting import IN_JOB
+from awoke._waiting import IN_JOB, run_lone_step
 from awoke.runtime.context import RunnableApp
 from awoke.runtime.executor import Executor
 
@@ -129,7 +129,10 @@ class AsyncWorker:
 
     def _on_notified(self) -> None:
         self._notifier.clear()
+        tasks = len(self._tasks)
         self._take()
+        if len(self._tasks) == tasks + 1:
+            run_lone_step(self._loop)
 
     def _take(self) -> None:
         while len(self._tasks) < self._jobs_max:

@@ -1,4 +1,4 @@
-"""The trend of a lag: of the last minute, for partitions that are known so long."""
+"""The trend of a lag: of the last minute, for partitions that are known long enough."""
 
 from __future__ import annotations
 

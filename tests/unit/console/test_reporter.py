@@ -13,7 +13,7 @@ import awoke
 from awoke.console import reporter as module
 from awoke.console.reporter import CLIENT, Reporter, client_settings
 from awoke.errors import BrokerUnreachable, QueueFull
-from awoke.events import ClientStatistics
+from awoke.events import ClientStatistics, TransactionAborted
 from awoke.settings import load
 from tests.unit.console.test_reports import group_of, shown_of
 
@@ -148,5 +148,28 @@ def test_a_transaction_that_appears_or_ends_is_reported_soon(monkeypatch: pytest
             events.emit(statistics(last_stable, end))
             found.append(made._is_dirty)
         assert found == [False, True, False, True, False]
+    finally:
+        made.close(1.0)
+
+
+def test_an_aborted_transaction_and_an_output_that_waits_are_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reporter, "_run", lambda _: None)  # Nothing is sent.
+    events = awoke.Events()
+    made = Reporter(shown_of(group_of()), "shop", events, load({"bootstrap_servers": NO_BROKER}))
+    made.start()
+    at = '"0": {"msgs": 9, "msgq_cnt": 4}'
+    text = f'{{"type": "producer", "name": "p-1", "topics": {{"out": {{"partitions": {{{at}}}}}}}}}'
+    waits = ClientStatistics(client="c", json=text)
+    aborted = TransactionAborted(client="c", code=1, code_name="FENCED", text="a newer one")
+    try:
+        found = list[bool]()
+        for event in (waits, waits, waits, aborted):
+            made._is_dirty = False
+            events.emit(event)
+            found.append(made._is_dirty)
+        assert found == [False, True, False, True]
+        told = made._reports.make(0, 0)
+        assert [(each.topic, each.messages) for each in told.outputs] == [("out", 4)]
+        assert [(each.code, each.count) for each in told.aborted] == [("FENCED", 1)]
     finally:
         made.close(1.0)

@@ -168,6 +168,7 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
         is_async=False,
         is_exactly_once=False,
         dead_letter="letters",
+        output="bills",
         concurrency=SimpleNamespace(jobs=4, commit_gap=100),
     )
     states = [state(position=5)]
@@ -179,13 +180,14 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
     made.sample(0)
     (found,) = made.make(0, 0).handlers
     assert (found.name, found.topic, found.concurrency, found.dead_letter) == ("handle", "orders", 4, "letters")
+    assert found.output == "bills"
     assert (found.messages_per_s, found.failures) == (2.0, 3)
 
 
 def test_a_partition_tells_its_last_stable_offset_and_why_it_takes_in_no_more() -> None:
     gap, place = CommitGap(100, 6, 5, 2.5), ("orders", 0)
     route = SimpleNamespace(topic="orders", concurrency=SimpleNamespace(commit_gap=100, jobs=1))
-    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None)
+    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None, output=None)
     made = reports_of(group_of(state(gap=gap), routes={"orders": route}, kept_back=lambda: {place}))
     made.stable._known = {place: Stable(7, 1_000)}
     (found,) = made.make(0, 0).partitions

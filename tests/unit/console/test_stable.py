@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from awoke.console import stable
+from awoke.console.client_statistics import client_of
 from awoke.console.stable import StableOffsets
 from awoke.events import ClientStatistics
 
@@ -16,7 +17,9 @@ def told(
         f'{{"type": "{kind}", "topics": {{"orders": {{"partitions": {{'
         f'"{number}": {{"ls_offset": {last_stable}, "hi_offset": {end}{more}}}, "-1": {{"ls_offset": 5}}}}}}}}}}'
     )
-    return offsets.on_event(ClientStatistics(client="c", json=text))
+    client = client_of(ClientStatistics(client="c", json=text))
+    assert client is not None
+    return offsets.take(client)
 
 
 def test_an_open_transaction_keeps_the_time_at_which_it_was_seen_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +39,7 @@ def test_what_is_not_known_is_not_told() -> None:
     offsets = StableOffsets()
     told(offsets, -1001, 8)
     told(offsets, 5, 8, "producer")
-    offsets.on_event(ClientStatistics(client="c", json="{"))
+    assert client_of(ClientStatistics(client="c", json="{")) is None
     assert offsets.find("orders", 0) is None
 
 

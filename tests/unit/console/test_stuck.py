@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from awoke.console.producing_views import Output
 from awoke.console.stuck import SLOW_MS, reasons
 from awoke.console.views import (
     MAJOR,
@@ -14,6 +15,7 @@ from awoke.console.views import (
     Failing,
     GroupPartition,
     GroupView,
+    Handler,
     NodeView,
     Partition,
     Reason,
@@ -170,6 +172,11 @@ def test_a_transaction_that_has_ended_since_the_report_is_no_reason() -> None:
     node = node_of(partition(position=5, last_stable_offset=5, end_offset=9, transaction_open_since_ms=1))
     assert kinds(node) == ["open transaction"]
     assert kinds(node, groups=(told_by_brokers(9, None),)) == []
+    unasked = told_by_brokers(9, None)
+    unasked.partitions[0].last_stable_offset = None
+    assert kinds(node, groups=(unasked,)) == ["open transaction"]
+    unasked.partitions[0].committed = 9
+    assert kinds(node, groups=(unasked,)) == []
 
 
 def test_a_marker_before_an_open_transaction_is_no_message_that_is_not_done() -> None:
@@ -197,3 +204,32 @@ def test_a_report_that_is_overdue_is_a_reason_until_others_have_its_partitions()
     assert kinds(late(13_000)) == ["no report"]
     assert kinds(late(40_000, is_silent=True)) == []
     assert kinds(late(3_600_001, at(1), is_silent=True)) == []
+
+
+def handler(name: str, output: str | None = None, dead_letter: str | None = None) -> Handler:
+    more: Any = {"is_async": False, "concurrency": 1, "exactly_once": False}
+    return Handler(name=name, group="shop", topic="orders", output=output, dead_letter=dead_letter, **more)
+
+
+def test_an_output_that_acknowledges_nothing_is_a_reason_with_its_functions() -> None:
+    outputs = [Output(topic="out", messages=7, since_ms=NOW_MS - 12_000)]
+    handlers = [handler("bill", "out"), handler("ship", "other", "out"), handler("log")]
+    (reason,) = found(node_of(outputs=outputs, handlers=handlers))
+    assert (reason.kind, reason.node) == ("output", "host.1")
+    assert (
+        reason.text == "host.1: topic out (of bill, ship): 7 messages wait for an acknowledgement, "
+        "and none was acknowledged for 12 s"
+    )
+    assert "min.insync.replicas" in reason.advice
+    (reason,) = found(node_of(outputs=outputs, queue_full_since_ms=NOW_MS - 5_000))
+    assert reason.text.endswith("; the queue of the producer is full for 5 s, and functions that send wait for room")
+
+
+def test_a_producer_without_room_is_a_reason_that_names_the_topic_with_the_most_messages() -> None:
+    outputs = [Output(topic="out", messages=90, since_ms=None), Output(topic="other", messages=10, since_ms=None)]
+    (reason,) = found(node_of(outputs=outputs, queue_full_since_ms=NOW_MS - 5_000))
+    assert reason.kind == "output"
+    assert "full for 5 s" in reason.text
+    assert reason.text.endswith("; most for topic out: 90 messages wait for an acknowledgement")
+    assert kinds(node_of(queue_full_since_ms=NOW_MS)) == ["output"]
+    assert kinds(node_of(outputs=outputs)) == []

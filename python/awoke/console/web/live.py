@@ -19,7 +19,7 @@ from awoke.admin import Admin
 from awoke.console.lag_trends import LagTrends, Place
 from awoke.console.observable import Observable
 from awoke.console.open_transactions import SeenTransactions
-from awoke.console.state import Extent, State, group_of, reading
+from awoke.console.state import Extent, State, group_of, reading, transaction_limit_of
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
@@ -41,6 +41,8 @@ FIRST_S = 5.0
 OFFSETS_FIRST_S = 0.05
 """The longest wait of a first request for the offsets of groups after that: they are shown as soon as they come."""
 TIMEOUT_S = 10.0
+LIMIT_AFTER_MS = 30_000
+"""With a transaction that is open for longer, the brokers are asked for the longest time of one, once."""
 LATE_S = 1.0
 """Brokers that have not answered for longer are a problem that pages show."""
 BROKERS, REPORTS, FIRST = "Brokers", "Reports", "First report"
@@ -70,8 +72,8 @@ class Live(Observable):
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._asked_s = float("-inf")
-        self._open_transactions = SeenTransactions()  # Of the thread that asks alone.
-        self._lag_trends = LagTrends()  # As this.
+        self._open_transactions, self._has_limit = SeenTransactions(), False  # Of the thread that asks alone.
+        self._lag_trends = LagTrends()  # As these.
         self._open_s: float | None = None
         """Since when the offsets are asked for; None: the brokers have answered."""
         self._can_ask = False
@@ -351,6 +353,20 @@ class Live(Observable):
             self._version += 1
         self._set("offsets")
         self._tell()
+        self._ask_limit(admin)
+
+    def _ask_limit(self, admin: Admin) -> None:
+        since_ms = self._open_transactions.oldest_ms()
+        if self._has_limit or since_ms is None or wall_ms() - since_ms < LIMIT_AFTER_MS:
+            return
+        self._has_limit = True
+        try:
+            limit_ms = transaction_limit_of(admin, TIMEOUT_S)
+        except AwokeError:
+            return  # An ACL forbids it: the default is shown.
+        with self._lock:
+            self._state.transaction_limit_ms = limit_ms
+            self._version += 1
 
     def _group_of(self, admin: Admin, name: str) -> GroupView:
         found = group_of(admin, name, TIMEOUT_S, self._open_transactions)

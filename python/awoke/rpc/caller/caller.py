@@ -163,7 +163,7 @@ class Caller:
             warn_blocking("call", "await caller.acall(…)")
         options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers, argument)
         plan = self._plan(method, args, kwargs, options)
-        return drive(self._calling.result(plan, returns))
+        return self._calling.result_blocking(plan, returns)
 
     async def acall(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 from awoke import _native
 from awoke._clock import monotonic_s
 from awoke._waiting import resolve
-from awoke.drive import ResultOf, elsewhere, until
+from awoke.drive import ResultOf, drive, elsewhere, until
 from awoke.errors import ClosedError, QueueFull, RpcError
 from awoke.events import EventSource
 from awoke.registry.schemas import SchemaNeeded
@@ -66,8 +66,29 @@ class Calling:
                 if self._source is not None:
                     self._source.close()
 
+    def result_blocking(self, plan: Plan, returns: Any) -> Any:
+        """Makes a call as `result`, and blocks. The first attempt, mostly the only one, needs no flow."""
+        plan.attempts += 1
+        try:
+            part = self.ask(plan)
+            try:
+                result = self.reading.read(plan, part, returns)
+            except SchemaNeeded as needed:
+                result = drive(self.reading.loaded(needed, self.reading.read, plan, part, returns))
+        except RpcError as error:
+            return drive(self._again(plan, returns, error))
+        if self._budget.is_short:
+            self._budget.refill()
+        return result
+
+    async def _again(self, plan: Plan, returns: Any, error: RpcError) -> Any:
+        """Makes a call again whose first attempt failed; raises its error if it may not. A flow."""
+        if await until(self.closing.pause(self._budget.delay_s(plan, error))):
+            raise error
+        return await self.result(plan, returns)
+
     async def result(self, plan: Plan, returns: Any) -> Any:
-        """Makes a call, again if it may be retried, and returns its result."""
+        """Makes a call, again if it may be retried, and returns its result. A flow."""
         while True:
             plan.attempts += 1
             try:
@@ -123,11 +144,12 @@ class Calling:
         return call
 
     def _try_begin(self, plan: Plan, replies: int, window: int | None, *, may_wait: bool) -> _native.Call | None:
-        left_s = plan.left_s()
+        left_s = plan.until_s - monotonic_s()
         if left_s <= 0:
             raise self.reading.failure(plan, "deadline_exceeded", "")
+        native = self._native or self.open()
         try:
-            return self.open().call(plan.request(left_s), replies, window, may_wait)
+            return native.call(plan.request(left_s), replies, window, may_wait)
         except QueueFull as error:
             raise self._no_room(plan, error) from None
 

@@ -125,12 +125,12 @@ class Answers:
             kind, body, code = protocol.ERROR, protocol.problem_of(Cancelled(CANCELLED)), Cancelled.code
             is_shared = False
         outcome = code or "ok"
-        on_end = partial(self._end_duplicates, call, kind, body, code, is_shared)
         if self._is_exactly_once:
+            on_end = partial(self._end_duplicates, call, kind, body, code, is_shared)
             self.answer(call, kind, body, code, outcome, on_end)
         else:
             self.answer(call, kind, body, code, outcome)
-            on_end(True)
+            self._end_duplicates(call, kind, body, code, is_shared, True)
 
     def answer(
         self,

@@ -125,6 +125,8 @@ class Method:
         """True if it gives several results."""
         self._arguments: Arguments | None = None
         self._forms = MethodForms(name, None, None)
+        self.is_json = False
+        """True if its arguments and its results are JSON, as `prepare` finds: no schema is needed for them."""
         self._check()
 
     def name_forms(self, argument: Any, returns: Any) -> None:
@@ -164,6 +166,7 @@ class Method:
             self._prepare_forms({name: hints.get(name, Any) for name in names}, result)
             is_json = self.argument_form is None
             self._arguments = Arguments(self.function, hints if is_json else {})
+            self.is_json = is_json and self.result_form is None
             if self.result_form is None:
                 check_result(self.function, result, False)
             if not is_early:
@@ -188,7 +191,7 @@ class Method:
         """
         assert self._arguments is not None
         try:
-            if self.argument_form is not None:
+            if not self.is_json and self.argument_form is not None:
                 return self._forms.read(body)
             return self._arguments.read(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -238,7 +238,7 @@ class Responder:
         except NotExecuted as rejection:
             self._rejections.reject_with(call, rejection.error)
             return
-        if call.target.result_form is None or call.target.is_stream:
+        if call.target.is_json or call.target.result_form is None or call.target.is_stream:
             self._answers.send_result(call, result)
         else:
             self._answers.finish(call, protocol.REPLY, await self._body(call, result), None)
@@ -282,13 +282,15 @@ class Responder:
         cleanups, is_async = self._host.app.cleanups, call.target.is_async
         call.start()
         try:
-            await cleanups.call(is_async=is_async)
+            if cleanups.has_any:
+                await cleanups.call(is_async=is_async)
             if tracer is None:
                 return await self._run_method(call)
             with tracer.message(call.message, call.method):
                 return await self._run_method(call)
         finally:
-            await cleanups.end(is_async=is_async)
+            if cleanups.has_any:
+                await cleanups.end(is_async=is_async)
             call.stop()
             current.reset(token)
             if log is not None:
@@ -298,12 +300,24 @@ class Responder:
         method = call.target
         if method.is_stream:
             check_wants_stream(call)
-        async with timeout(call.remaining_s) if method.is_async else contextlib.nullcontext():
-            result = method.function(**await self._arguments(call))
-            if not method.is_stream:
-                return await result if method.is_async else result
-            await self._send_all(call, result if method.is_async else as_async(result))
+        if method.is_async:
+            async with timeout(call.remaining_s):
+                return await self._await_method(call)
+        arguments = method.arguments(call.body) if method.is_json else await self._arguments(call)
+        result = method.function(**arguments)
+        if method.is_stream:
+            await self._send_all(call, as_async(result))
             return None
+        return result
+
+    async def _await_method(self, call: IncomingCall) -> Any:
+        method = call.target
+        arguments = method.arguments(call.body) if method.is_json else await self._arguments(call)
+        result = method.function(**arguments)
+        if method.is_stream:
+            await self._send_all(call, result)
+            return None
+        return await result
 
     async def _arguments(self, call: IncomingCall) -> dict[str, Any]:
         """Returns the arguments of a call. What their format and that of the result need is loaded before."""

@@ -208,3 +208,26 @@ def test_pages_are_told_of_an_overdue_report_when_it_is_overdue(monkeypatch: pyt
         assert [each.kind for each in live._build().view.reasons] == ["no report"]
         live._problems["offsets"] = "the brokers are away"
         assert live._build().view.reasons == []  # The report may be there, and was not read.
+
+
+def test_the_brokers_are_asked_once_for_the_longest_time_of_a_transaction() -> None:
+    asked = Collected[int]()
+
+    def describe(number: int, _: float) -> Any:
+        asked.add(number)
+        return {"transaction.max.timeout.ms": SimpleNamespace(value=str(60_000 * number))}
+
+    found = SimpleNamespace(brokers=lambda _: [SimpleNamespace(id=1), SimpleNamespace(id=2)])
+    found.describe_broker_configs = describe
+    admin: Any = found
+    live = Live("shop", load({}).values)
+    live._ask_limit(admin)
+    live._open_transactions.note("orders", 0, 4, 9, wall_ms() - live_module.LIMIT_AFTER_MS + 9_000)
+    live._ask_limit(admin)
+    assert asked.items == []
+    live._open_transactions.note("orders", 1, 4, 9, wall_ms() - live_module.LIMIT_AFTER_MS)
+    live._ask_limit(admin)
+    live._ask_limit(admin)
+    assert asked.items == [1, 2]
+    with live._lock:
+        assert live._build().view.transaction_limit_ms == 120_000

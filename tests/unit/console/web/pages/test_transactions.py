@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from awoke._clock import wall_ms
+from awoke.console.producing_views import Aborted
 from awoke.console.views import GroupPartition, GroupView, Partition
-from tests.unit.console.web.fakes import FakeLive, console, report
+from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 
 
 def partition(**fields: Any) -> Partition:
@@ -49,3 +50,32 @@ def test_a_transaction_that_has_ended_since_the_report_is_not_shown() -> None:
     live.groups = [group(last_stable_offset=9)]
     with console(live) as client:
         assert client.get("/transactions?format=json").json()["transactions"]["rows"] == []
+
+
+def test_a_transaction_that_is_open_for_longer_than_any_may_be_hangs() -> None:
+    live = FakeLive([report("a", partition(partition=1, position=4))])
+    live.groups = [group(last_stable_offset=4, transaction_open_since_ms=wall_ms() - 200_000)]
+    with console(live) as client:
+        assert "is open for 3" in client.get("/stuck").text
+        assert "it hangs" not in client.get("/stuck").text
+        live.state.transaction_limit_ms = 120_000
+        (row,) = client.get("/transactions?format=json").json()["transactions"]["rows"]
+        shown, reasons = client.get("/transactions").text, client.get("/stuck").text
+    assert row["state"] == "hanging"
+    assert "2 min at most" in shown
+    assert "it hangs: brokers abort one after 2 min at the latest" in reasons
+    assert "kafka-transactions.sh abort" in reasons
+
+
+def test_aborted_transactions_are_shown_by_error_with_the_last_reason() -> None:
+    aborted = [Aborted(code="FENCED", count=2, last_ms=wall_ms() - 9_000, last_text="a newer one")]
+    later = [Aborted(code="TIMED_OUT", count=1, last_ms=wall_ms(), last_text=HOSTILE)]
+    live = FakeLive([report("a", aborted=aborted), report("b", aborted=later)])
+    with console(live) as client:
+        page = client.get("/transactions?format=json").json()
+        shown = client.get("/transactions").text
+    rows = [(each["node"], each["code"], each["count"]) for each in page["aborted"]]
+    assert rows == [("b", "TIMED_OUT", 1), ("a", "FENCED", 2)]
+    assert "3 transactions of this app were aborted" in shown
+    assert "a newer one" in shown
+    assert "<script>alert" not in shown
