@@ -10,6 +10,8 @@
 //!
 //! The lock is held for moves only, and no other lock is taken under it.
 
+mod lane;
+mod numbers;
 mod share;
 mod state;
 

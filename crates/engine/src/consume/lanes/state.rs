@@ -6,6 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::time::Instant;
 
+use super::lane::Lane;
+use super::numbers::HashesNumbers;
 use super::{Concurrency, LaneBy, LaneLease, LaneMessages, Leased, Notifications, Share, ShortJobs};
 use crate::clock;
 use crate::consume::finished::Earlier;
@@ -16,7 +18,7 @@ use crate::kafka::{Loose, Position};
 pub(super) struct State<M = Loose, R = LaneMessages> {
     /// The number of the reading of the partition: a seek begins another one.
     pub(super) epoch: u64,
-    lanes: HashMap<u64, Lane<M>>,
+    lanes: HashMap<u64, Lane<M>, HashesNumbers>,
     /// Lanes with messages that no job leases; the one that has waited longest first.
     ready: VecDeque<u64>,
     /// Messages in those lanes.
@@ -50,18 +52,6 @@ enum Slot {
     Running,
 }
 
-struct Lane<M> {
-    waiting: VecDeque<M>,
-    /// A job leases it, or messages of it wait to be tried again.
-    is_leased: bool,
-}
-
-impl<M> Default for Lane<M> {
-    fn default() -> Self {
-        Self { waiting: VecDeque::new(), is_leased: false }
-    }
-}
-
 /// A message, as far as lanes look at it.
 pub(super) trait LaneMessage {
     fn offset(&self) -> i64;
@@ -82,7 +72,7 @@ impl<M, R> Default for State<M, R> {
     fn default() -> Self {
         Self {
             epoch: 0,
-            lanes: HashMap::new(),
+            lanes: HashMap::default(),
             ready: VecDeque::new(),
             ready_messages: 0,
             parked: BTreeMap::new(),
@@ -117,7 +107,7 @@ impl<M: LaneMessage, R> State<M, R> {
 
     /// Takes the messages that wait in lanes.
     pub(super) fn take_waiting(&mut self) -> impl Iterator<Item = M> {
-        self.lanes.drain().flat_map(|(_, lane)| lane.waiting)
+        self.lanes.drain().flat_map(|(_, lane)| lane.waiting.into_messages())
     }
 
     /// Returns how many more messages may be admitted now.
@@ -135,7 +125,7 @@ impl<M: LaneMessage, R> State<M, R> {
         self.watermark.begin(message.offset(), message.leader_epoch(), now);
         self.in_flight += 1;
         let lane = self.lanes.entry(number).or_default();
-        lane.waiting.push_back(message);
+        lane.waiting.push(message);
         if !lane.is_leased {
             let is_first = lane.waiting.len() == 1;
             self.ready_messages += 1;
@@ -223,7 +213,7 @@ impl<M: LaneMessage, R> State<M, R> {
             let Some(lane) = self.lanes.get_mut(&number) else { continue };
             lane.is_leased = true;
             self.ready_messages -= lane.waiting.len();
-            messages.extend(lane.waiting.drain(..));
+            messages.extend(lane.waiting.take());
             lanes.push(Leased { number, end: messages.len() });
         }
         if settings.share == Share::Even && lanes.len() > 1 {
@@ -238,7 +228,7 @@ impl<M: LaneMessage, R> State<M, R> {
         let Entry::Occupied(mut entry) = self.lanes.entry(number) else { return };
         let lane = entry.get_mut();
         lane.is_leased = false;
-        if lane.waiting.is_empty() {
+        if lane.waiting.len() == 0 {
             entry.remove();
         } else {
             self.ready_messages += lane.waiting.len();
