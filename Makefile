@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs console console-assets changelog-check clean
+.PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs console pictures console-assets changelog-check clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -97,6 +97,10 @@ endif
 
 console: .venv/dev console-assets ## Open the console of a swarm that has a failing key, a slow job, dead letters and a service (ARGS="--bootstrap-servers …")
 	$(BIN)/python -m examples.flights.console $(ARGS)
+
+pictures: build console-assets ## Make the pictures of docs/console.md anew, as the tests in a browser see the pages
+	AWOKE_PICTURES=docs/images $(BIN)/pytest -q tests/unit/console/web/test_in_browser.py \
+		tests/unit/console/web/test_starting_in_browser.py -k "every_link or phone or just_begun"
 
 # Without npm the pages have plain charts, and the tests in a browser do not ask axe.
 console-assets: ## Fetch the console's script for charts, and axe for its tests, from npm, with checksums

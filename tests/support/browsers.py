@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import shutil
@@ -28,6 +29,17 @@ FINDINGS = """async (rules) => {
 }"""
 unasked = set[str]()
 """The pages of which axe was not asked, because it is not there."""
+PICTURES = {
+    "style_light": "style",
+    "style_dark": "style_dark",
+    "light": "light",
+    "dark": "dark",
+    "narrow": "narrow",
+    "start_light": "start",
+}
+"""The screenshots that docs/console.md shows, by their names there: `make pictures` writes them."""
+QUALITY = 35
+"""Of the pictures: they are in each wheel with the documentation, and text is still sharp."""
 NARROW = {"width": 390, "height": 844}
 
 needs_chromium = pytest.mark.skipif(
@@ -117,11 +129,24 @@ def act(page: Any, label: str, **fields: str) -> None:
 
 
 def shoot(page: Any, name: str) -> None:
-    """Writes a screenshot into the folder AWOKE_SCREENSHOTS, if it is set."""
-    folder = os.environ.get("AWOKE_SCREENSHOTS")
+    """Writes a screenshot into the folder AWOKE_SCREENSHOTS, and a picture of docs/console.md into AWOKE_PICTURES."""
+    folder, pictures = os.environ.get("AWOKE_SCREENSHOTS"), os.environ.get("AWOKE_PICTURES")
     if folder:
         # Playwright itself would write the file on a thread, and leave it behind.
         (Path(folder) / f"console_{name}.png").write_bytes(page.screenshot(full_page=True))
+    if pictures and name in PICTURES:
+        (Path(pictures) / f"console_{PICTURES[name]}.webp").write_bytes(webp_of(page))
+
+
+def webp_of(page: Any) -> bytes:
+    """Returns a page as WebP, which Playwright does not write, and Chromium does."""
+    chromium = page.context.new_cdp_session(page)
+    size = chromium.send("Page.getLayoutMetrics")["cssContentSize"]
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+    options = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": clip}
+    found = base64.b64decode(chromium.send("Page.captureScreenshot", options)["data"])
+    chromium.detach()
+    return found
 
 
 def findings_of(page: Any, *rules: str) -> list[str]:

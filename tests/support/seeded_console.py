@@ -79,6 +79,14 @@ class Seeded(FakeLive):
         return super().snapshot(within_s)
 
 
+def lag_trends() -> dict[tuple[str, str, int], float]:
+    """Lags that grow behind the poison key and the pause, and fall elsewhere."""
+    blocked = (POISON, PAUSED, OPEN)
+    return {
+        ("flights", "flights", at): 12.5 if at in blocked else 0.0 if at == SLOW else -1.5 for at in range(PARTITIONS)
+    }
+
+
 def history(now_ms: int, speed: float, chance: random.Random) -> History:
     """Five minutes and an hour of a process."""
     recent, minutes = list[Sample](), list[Sample]()
@@ -245,6 +253,7 @@ def seeded() -> Seeded:
     now_ms = wall_ms()
     partitions = [partition(number, now_ms) for number in range(PARTITIONS)]
     live = Seeded(processes(partitions, now_ms), records(now_ms))
+    live.lag_per_s = lag_trends()
     known = [
         GroupPartition(
             topic=each.topic,

@@ -16,6 +16,7 @@ import msgspec
 from awoke._clock import monotonic_s, wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
+from awoke.console.lag_trends import LagTrends, Place
 from awoke.console.observable import Observable
 from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import Extent, State, group_of, reading, transaction_limit_of
@@ -59,6 +60,7 @@ class Live(Observable):
         self._errors: collections.deque[ErrorRecord] = collections.deque(maxlen=ERRORS_MAX)
         self._audit: collections.deque[Audit] = collections.deque(maxlen=AUDIT_MAX)
         self._groups: list[GroupView] = []
+        self._lag_per_s: dict[Place, float] = {}
         self._problems: dict[str, str] = {}
         self._steps = Steps()
         self._has_nodes = self._is_followed = False
@@ -71,6 +73,7 @@ class Live(Observable):
         self._is_closed = False
         self._asked_s = float("-inf")
         self._open_transactions, self._has_limit = SeenTransactions(), False  # Of the thread that asks alone.
+        self._lag_trends = LagTrends()  # As these.
         self._open_s: float | None = None
         """Since when the offsets are asked for; None: the brokers have answered."""
         self._can_ask = False
@@ -191,6 +194,7 @@ class Live(Observable):
             trends=self._state.kinds.trends(),
             steps=self._steps.all(),
             gone_secrets=self._state.gone,
+            lag_per_s=self._lag_per_s,
         )
 
     def _follow(
@@ -342,8 +346,9 @@ class Live(Observable):
                 self._open_s = None
             self._tell()
             return
+        per_s = self._lag_trends.note(monotonic_s(), groups)
         with self._lock:
-            self._groups, self._open_s = groups, None
+            self._groups, self._open_s, self._lag_per_s = groups, None, per_s
             self._problems.pop("offsets", None)
             self._version += 1
         self._set("offsets")

@@ -15,6 +15,7 @@ from awoke.console.web.pages import (
     processes,
     routes,
     self_checks,
+    style,
     topics,
     transactions,
 )
@@ -33,6 +34,7 @@ MODULES = (
     processes,
     commands,
     self_checks,
+    style,
 )
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 

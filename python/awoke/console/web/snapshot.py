@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
+from awoke.console.lag_trends import Place
 from awoke.console.secret_names import topics_of
 from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report, SecretFields
 from awoke.console.web.steps import Step
 from awoke.secret_topics import SecretTopics
-
-Place = tuple[str, str, int]
-"""Group, topic and partition."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,8 @@ class Snapshot:
     """The steps of the start: what the console waits for."""
     gone_secrets: Sequence[SecretFields] | None = None
     """The secret fields of processes that have stopped in order."""
+    lag_per_s: Mapping[Place, float] = field(default_factory=dict)
+    """By how much the lag of a partition changes in a second; a partition that is not known long enough has none."""
 
     @cached_property
     def live(self) -> dict[str, Report]:

@@ -40,6 +40,7 @@ class FakeLive:
     def __init__(self, reports: Collection[Report] = (), errors: Collection[ErrorRecord] = ()) -> None:
         self.state, self.errors, self.groups = State("shop"), list(errors), list[GroupView]()
         self.audit: list[Audit] = []
+        self.lag_per_s: dict[tuple[str, str, int], float] = {}
         self.is_closed, self.steps = False, list[Step]()
         self.told: list[Callable[[], None]] = []
         self.reports = list(reports)
@@ -69,7 +70,7 @@ class FakeLive:
         trends = self.state.kinds.trends()
         reports, gone = self.state.reports(), self.state.gone
         told = Snapshot(1, view, reports, self.errors, audit=self.audit, trends=trends, steps=self.steps)
-        return replace(told, gone_secrets=gone)
+        return replace(told, gone_secrets=gone, lag_per_s=self.lag_per_s)
 
 
 def _message(document: Any, key: str) -> Any:

@@ -27,6 +27,7 @@ NO_LINKS = {"/groups/{group:path}/reset": "/groups/flights/reset?to=latest"}
 """Pages that a form leads to."""
 REPLAY = "/letters/{topic}/replays/{run}"
 DARK = {
+    "/style",
     "/",
     "/partitions/{topic}/{partition}/{group:path}",
     "/audit",

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from awoke.console.lag_trends import Place, left_s
 from awoke.console.open_transactions import open_of
 from awoke.console.stuck import SLOW_MS
 from awoke.console.views import Failing, GroupPartition, Lane, Partition, Reason, Report, Running
 from awoke.console.web.page import Asked, Missing, Page, Rows
-from awoke.console.web.snapshot import Place, Snapshot
+from awoke.console.web.snapshot import Snapshot
 
 LANES = 200
 """The most lanes of a partition that its page shows."""
@@ -36,8 +37,10 @@ class PartitionRow(msgspec.Struct, kw_only=True):
     """Running jobs."""
     failing: int = 0
     offsets_per_s: float | None = None
+    lag_per_s: float | None = None
+    """By how much the lag grows in a second, or falls (less than 0), as the brokers told within the last minute."""
     left_s: float | None = None
-    """The time in which the lag is gone at this speed."""
+    """The time in which a lag that falls is gone."""
 
 
 class PartitionsPage(msgspec.Struct, kw_only=True):
@@ -117,6 +120,7 @@ class SeenPartition(msgspec.Struct, gc=False):
     at: Partition | None
     broker: GroupPartition | None
     state: str
+    lag_per_s: float | None = None
 
     @property
     def committed(self) -> int | None:
@@ -147,13 +151,12 @@ class SeenPartition(msgspec.Struct, gc=False):
         group, topic, partition = self.place
         row = PartitionRow(group=group, topic=topic, partition=partition, state=self.state)
         row.committed, row.end_offset, row.lag = self.committed, self.end_offset, self.lag
+        row.lag_per_s, row.left_s = self.lag_per_s, left_s(row.lag, self.lag_per_s)
         if self.report is not None and self.at is not None:
             at = self.at
             row.node, row.position = self.report.node, at.position
             row.in_flight, row.lanes, row.failing = at.in_flight, len(at.running), len(at.failing)
             row.offsets_per_s = at.offsets_per_s
-            if row.lag is not None and row.offsets_per_s:
-                row.left_s = row.lag / row.offsets_per_s
         return row
 
 
@@ -164,7 +167,7 @@ def seen(now: Snapshot, places: Iterable[Place]) -> list[SeenPartition]:
     for place in places:
         report, at = assigned.get(place, none)
         state = "unassigned" if at is None else state_of(at, now_ms)
-        found.append(SeenPartition(place, report, at, known.get(place), state))
+        found.append(SeenPartition(place, report, at, known.get(place), state, now.lag_per_s.get(place)))
     return found
 
 
@@ -172,6 +175,7 @@ COLUMNS: dict[str, Callable[[SeenPartition], Any] | None] = {
     "partition": None,
     "state": lambda each: each.state,
     "lag": lambda each: each.lag,
+    "trend": lambda each: each.lag_per_s,
     "in_flight": lambda each: 0 if each.at is None else each.at.in_flight,
     "lanes": lambda each: 0 if each.at is None else len(each.at.running),
     "failing": lambda each: 0 if each.at is None else len(each.at.failing),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from awoke._clock import wall_ms
@@ -97,3 +98,28 @@ def test_a_partition_shows_its_lanes_and_the_one_that_holds_the_commit() -> None
     assert found == [("ac52", False, True), ("beef", True, False)]
     assert page.count("holds the commit") == 1
     assert "as many as allowed are under way" in page
+
+
+def test_the_trend_of_a_lag_is_shown_with_the_time_until_it_is_gone() -> None:
+    live = FakeLive([report()])
+    places = [
+        GroupPartition(topic="orders", partition=number, committed=0, end_offset=lag, lag=lag)
+        for number, lag in enumerate((600, 600, 600, 600, 0))
+    ]
+    live.groups = [GroupView(group="shop", state="Stable", members=1, partitions=places)]
+    live.lag_per_s = {("shop", "orders", number): per_s for number, per_s in enumerate((-10.0, 2.5, 0.0))}
+    live.lag_per_s["shop", "orders", 4] = -3.0
+    with console(live) as client:
+        rows = client.get("/partitions?format=json&sort=trend&order=asc").json()["partitions"]["rows"]
+        assert [(each["partition"], each["lag_per_s"], each["left_s"]) for each in rows] == [
+            (0, -10.0, 60.0),
+            (4, -3.0, 0.0),
+            (2, 0.0, None),
+            (1, 2.5, None),
+            (3, None, None),
+        ]
+        words = re.sub(r"<[^>]*>", "", client.get("/partitions").text)
+        for said in ("↓ falls by 10/s", "in 1 min", "↑ grows by 2.5/s", "never at this rate", "→ steady", "yes"):
+            assert said in words, said
+        one = re.sub(r"<[^>]*>", "", client.get("/partitions/orders/0/shop").text)
+        assert "↓ falls by 10/sthe lag is gone in 1 min" in one
