@@ -107,15 +107,26 @@ class Wait(asyncio.Future[None]):
             self.get_loop().call_soon(task[0], self, context=task[1])
 
 
+def is_idle(loop: asyncio.AbstractEventLoop) -> bool:
+    """Tells whether the running callback is the last one of the loop's turn, and nothing is ready for the next.
+
+    Where a loop does not tell (it is not asyncio's own), it is not.
+    """
+    return not getattr(loop, "_ready", True)
+
+
 def run_lone_step(loop: asyncio.AbstractEventLoop) -> None:
     """Runs the only callback that the running loop has ready, such as the first step of a new task.
 
     The loop would run it in its next turn, and look for the system's events before. To be called at the end of a
-    callback, by no task. Where a loop does not tell (it is not asyncio's own), nothing is run.
+    callback, by no task, and where the loop `is_idle` at its begin: the loop has counted the callbacks of its turn, and
+    would miss one of these.
     """
-    ready = getattr(loop, "_ready", None)
-    if ready is not None and len(ready) == 1:
-        ready.popleft()._run()
+    ready: Any = getattr(loop, "_ready", ())
+    if len(ready) == 1:
+        step = ready.popleft()
+        if not step.cancelled():
+            step._run()
 
 
 class LoopMailbox:
@@ -173,7 +184,7 @@ class LoopMailbox:
         the loop a turn. Where a loop does not tell (it is not asyncio's own), it is sent at the end of the turn.
         """
         if not self._lingering:
-            if not getattr(loop, "_ready", True):
+            if is_idle(loop):
                 flush_now([handle])
                 return
             loop.call_soon(self._flush)

@@ -14,7 +14,7 @@ import pytest
 
 from awoke import _waiting
 from awoke._native import Mailbox
-from awoke._waiting import call_back, resolve, run_lone_step
+from awoke._waiting import call_back, is_idle, resolve, run_lone_step
 from tests.support.waiting import Collected
 
 
@@ -186,8 +186,33 @@ async def test_a_lone_callback_that_is_ready_runs_at_once_and_one_of_several_in_
         assert ran == expected
 
 
+async def test_a_lone_callback_that_was_cancelled_is_not_run() -> None:
+    loop, ran, done = asyncio.get_running_loop(), list[str](), asyncio.Event()
+
+    def begin() -> None:
+        loop.call_soon(ran.append, "cancelled").cancel()
+        run_lone_step(loop)
+        loop.call_soon(done.set)
+
+    loop.call_soon(begin)
+    await done.wait()
+    assert ran == []
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, [True]), (3, [False, False, True])])
+async def test_a_loop_is_idle_in_the_last_callback_of_its_turn(count: int, expected: list[bool]) -> None:
+    loop, told, done = asyncio.get_running_loop(), list[bool](), asyncio.Event()
+    for _ in range(count):
+        loop.call_soon(lambda: told.append(is_idle(loop)))
+    loop.call_later(0.01, done.set)
+    await done.wait()
+    assert told == expected
+
+
 async def test_of_a_loop_that_is_not_asyncio_s_own_no_callback_is_run() -> None:
-    run_lone_step(cast(asyncio.AbstractEventLoop, object()))
+    loop = cast(asyncio.AbstractEventLoop, object())
+    assert not is_idle(loop)
+    run_lone_step(loop)
 
 
 async def test_a_wait_that_two_look_at_wakes_both_and_no_longer_one_that_has_left() -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
-from awoke._waiting import IN_JOB, run_lone_step
+from awoke._waiting import IN_JOB, is_idle, run_lone_step
 from awoke.runtime.context import RunnableApp
 from awoke.runtime.executor import Executor
 
@@ -129,9 +129,9 @@ class AsyncWorker:
 
     def _on_notified(self) -> None:
         self._notifier.clear()
-        tasks = len(self._tasks)
+        was_idle = is_idle(self._loop)
         self._take()
-        if len(self._tasks) == tasks + 1:
+        if was_idle:
             run_lone_step(self._loop)
 
     def _take(self) -> None:

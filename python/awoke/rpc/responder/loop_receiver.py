@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 
 from awoke._native import Admission, IncomingCall, Notifier
-from awoke._waiting import run_lone_step
+from awoke._waiting import is_idle, run_lone_step
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +42,14 @@ class LoopReceiver:
 
     def _on_notified(self) -> None:
         self._notifier.clear()
-        if self._receive() == 1:
+        was_idle = is_idle(self._loop)
+        self._receive()
+        if was_idle:
             run_lone_step(self._loop)
 
-    def _receive(self) -> int:
-        """Receives the calls that are there; returns how many it has begun."""
+    def _receive(self) -> None:
         self._set_timer(None)
-        for begun in range(CALLS_OF_TURN):
+        for _ in range(CALLS_OF_TURN):
             try:
                 call, seconds, is_closed = self._admission.next_or_notify(self._notifier)
                 if call is not None:
@@ -57,14 +58,13 @@ class LoopReceiver:
             except Exception:
                 logger.exception("a call could not be received")
                 self._set_timer(AGAIN_S)
-                return begun
+                return
             if is_closed:
                 self._loop.remove_reader(self._notifier.fileno())
             else:
                 self._set_timer(seconds)
-            return begun
+            return
         self._loop.call_soon(self._receive)
-        return CALLS_OF_TURN
 
     def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:
