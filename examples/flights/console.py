@@ -72,15 +72,17 @@ def show(args: argparse.Namespace, signals: Signals, ends: contextlib.ExitStack)
     ends.callback(live.close)
 
     def tell(name: str, state: StepState, text: str) -> None:
-        say(f"{name.lower()}: {text}")
-        live.note(name, state, text)
+        with signals.held():
+            say(f"{name.lower()}: {text}")
+            live.note(name, state, text)
 
     site = Site(live, settings, args, signals)
     ends.callback(site.close)
     site.start()
     tell("Topics", StepState.WAITING, "they are made")
     tell("Topics", StepState.DONE, f"{create_topics(servers)} topics are there")
-    live.start()
+    with signals.held():
+        live.start()
     if site.error is not None:  # Its port is in use, for example.
         raise site.error
     traffic = Traffic(servers)

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -22,7 +23,7 @@ class Signals:
         self._reading, self._writing = os.pipe()
         for each in (self._reading, self._writing):
             os.set_blocking(each, False)
-        self._is_ending = self._is_held = False
+        self._is_ending = self._is_held = self._is_due = False
 
     def open(self) -> None:
         """Takes the signals; those that are ignored, as after `nohup`, stay so."""
@@ -34,18 +35,24 @@ class Signals:
     def _take(self, number: int, frame: FrameType | None) -> None:
         if not self._is_ending:
             self._is_ending = True
+            self._is_due = self._is_held
             if not self._is_held:
                 raise Ending
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Raises `Ending` after the block, and not between the start of a process and the line that keeps it."""
-        self._is_held = True
+        """Raises `Ending` after the block: not between the start of a process and the line that keeps it, nor between
+        the acquisition of a lock and the block that releases it. Only the main thread is told; blocks may be nested."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before, self._is_held = self._is_held, True
         try:
             yield
         finally:
-            self._is_held = False
-        if self._is_ending:
+            self._is_held = before
+        if self._is_due and not before:
+            self._is_due = False
             raise Ending
 
     def end(self) -> None:
