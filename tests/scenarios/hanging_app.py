@@ -24,4 +24,4 @@ async def hang_async(message: awoke.Message[bytes]) -> None:
         await ahang()
 
 
-app.on("orders")(hang_async if os.environ["HANGING_KIND"] == "async" else hang)
+app.on("orders", output=os.environ.get("HANGING_OUTPUT"))(hang_async if os.environ["HANGING_KIND"] == "async" else hang)

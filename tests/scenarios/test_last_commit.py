@@ -14,13 +14,19 @@ from awoke import exit_codes
 from awoke.testing import EmbeddedCluster
 from tests.support.processes import Process
 
-WAYS = {"single": (), "swarm": ("--nodes", "1", "--no-static-members")}
+SWARM = ("--nodes", "1", "--no-static-members")
+WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "single": ((), {}),
+    "swarm": (SWARM, {}),
+    "with an output": ((), {"HANGING_OUTPUT": "done"}),
+}
 
 
 @pytest.fixture
 def brokers() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster() as cluster:
         cluster.create_topic("orders")
+        cluster.create_topic("done")
         produce(cluster)
         yield cluster
 
@@ -33,16 +39,9 @@ def produce(brokers: EmbeddedCluster) -> None:
 @pytest.fixture
 def process(brokers: EmbeddedCluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Process]:
     """An app that commits seldom, after its first messages."""
-    options = (
-        "-b",
-        brokers.bootstrap_servers,
-        "--log-level",
-        "debug",
-        "--socket",
-        str(tmp_path / "app.sock"),
-        *WAYS[request.param],
-    )
-    env = {"HANGING_KIND": "def", "AWOKE_COMMIT_INTERVAL_S": "60", "AWOKE_SHUTDOWN_TIMEOUT_S": "5"}
+    way, more = WAYS[request.param]
+    options = ("-b", brokers.bootstrap_servers, "--log-level", "debug", "--socket", str(tmp_path / "app.sock"), *way)
+    env = {"HANGING_KIND": "def", "AWOKE_COMMIT_INTERVAL_S": "60", "AWOKE_SHUTDOWN_TIMEOUT_S": "5", **more}
     with Process("run", "tests.scenarios.hanging_app:app", *options, env=env) as found:
         found.wait_for("offsets.committed")  # The first commit comes at once, the next one after a minute.
         produce(brokers)

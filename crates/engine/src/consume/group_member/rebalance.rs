@@ -63,14 +63,21 @@ impl Member {
 
     /// Ends the work on partitions: no job begins, running ones end, offsets are committed, the hook runs, offsets are
     /// committed again.
+    ///
+    /// A partition whose job or hook does not end in time is reported. A hook that is posted too late is not: a commit
+    /// without brokers takes all the time there is.
     fn give_back(&mut self, partitions: &[TopicPartition], hook: Hook, deadline: &Deadline) {
         self.assignment.withdraw(partitions);
-        self.wait_released(partitions, deadline);
+        self.report_overdue(self.wait_released(partitions, deadline));
         if hook != Hook::Lost {
             self.commit_now(deadline);
         }
+        let is_in_time = !deadline.has_passed();
         self.assignment.post_hook(partitions, hook);
-        self.wait_released(partitions, deadline);
+        let overdue = self.wait_released(partitions, deadline);
+        if is_in_time {
+            self.report_overdue(overdue);
+        }
         if hook != Hook::Lost {
             self.commit_now(deadline);
         }
@@ -85,9 +92,13 @@ impl Member {
         self.shared.fetch_queue_bytes.store(bytes.unwrap_or(0) as u64, Ordering::Relaxed);
     }
 
-    fn wait_released(&self, partitions: &[TopicPartition], deadline: &Deadline) {
+    fn wait_released(&self, partitions: &[TopicPartition], deadline: &Deadline) -> Vec<TopicPartition> {
         let is_urgent = || self.shared.is_urgent();
-        for at in self.assignment.wait_released(partitions, &self.shared.parker, deadline, is_urgent) {
+        self.assignment.wait_released(partitions, &self.shared.parker, deadline, is_urgent)
+    }
+
+    fn report_overdue(&self, partitions: Vec<TopicPartition>) {
+        for at in partitions {
             self.shared.client.emit(What::JobOverdue(at));
         }
     }
