@@ -49,6 +49,8 @@ struct Entry {
     /// The text to commit beside the stored offset.
     metadata: Option<Arc<str>>,
     committed: Option<i64>,
+    /// The group's last commit at the start.
+    start: Option<Position>,
     /// The first message that was pulled, where the group had committed nothing.
     begun: Option<i64>,
     /// Stored, and in no commit yet.
@@ -85,6 +87,7 @@ impl Entry {
             stored: None,
             metadata: None,
             committed: None,
+            start: None,
             begun: None,
             is_dirty: false,
             lanes,
@@ -186,18 +189,20 @@ impl Offsets {
         &self,
         at: &TopicPartition,
         generation: u64,
-        position: Position,
+        offset: i64,
         metadata: Option<Arc<str>>,
     ) -> Result<bool> {
         let mut state = self.state();
         let entry = state.entry(at, generation)?;
-        let is_later = entry.stored.is_none_or(|stored| {
-            stored.offset < position.offset || (stored.offset == position.offset && entry.metadata != metadata)
-        });
+        let is_later = entry
+            .stored
+            .is_none_or(|stored| stored.offset < offset || (stored.offset == offset && entry.metadata != metadata));
         if !is_later {
             return Ok(false);
         }
-        entry.put(position, metadata);
+        // The leader epoch of the offset stays beside it: without it the next process misses a truncated log.
+        let known = entry.stored.into_iter().chain(entry.start).find(|known| known.offset == offset);
+        entry.put(known.unwrap_or(Position { offset, leader_epoch: -1 }), metadata);
         let is_due = entry.is_due();
         Ok(is_due && state.announce())
     }
@@ -234,6 +239,13 @@ impl Offsets {
                 entry.current().map(|ToCommit { position, metadata, .. }| (at.clone(), position, metadata))
             })
             .collect()
+    }
+
+    /// Notes where the group's last commit stands at the start.
+    pub(super) fn resume_from(&self, at: &TopicPartition, generation: u64, position: Position) {
+        if let Ok(entry) = self.state().entry(at, generation) {
+            entry.start = Some(position);
+        }
     }
 
     /// Returns what a transaction has to commit of an assignment; `None` where nothing is stored.
@@ -379,14 +391,29 @@ mod tests {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         let text: Arc<str> = "began".into();
-        assert!(offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
-        assert!(!offsets.annotate(&at(), 1, position(10), Some(Arc::clone(&text))).expect("assigned"));
+        assert!(offsets.annotate(&at(), 1, 10, Some(Arc::clone(&text))).expect("assigned"));
+        assert!(!offsets.annotate(&at(), 1, 10, Some(Arc::clone(&text))).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(10), Some(text))]);
-        assert!(offsets.annotate(&at(), 1, position(10), None).expect("assigned"));
+        assert!(offsets.annotate(&at(), 1, 10, None).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(10), None)]);
         offsets.store(&at(), 1, position(11)).expect("assigned");
-        assert!(!offsets.annotate(&at(), 1, position(10), None).expect("assigned"));
+        assert!(!offsets.annotate(&at(), 1, 10, None).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(11), None)]);
+    }
+
+    #[test]
+    fn a_text_keeps_the_leader_epoch_that_is_known_of_its_offset() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1, None, false);
+        let text: Arc<str> = "began".into();
+        offsets.resume_from(&at(), 1, end(10));
+        offsets.annotate(&at(), 1, 10, Some(Arc::clone(&text))).expect("assigned");
+        assert_eq!(offsets.take_dirty(), [(at(), end(10), Some(Arc::clone(&text)))]);
+        offsets.store(&at(), 1, end(12)).expect("assigned");
+        offsets.annotate(&at(), 1, 12, Some(Arc::clone(&text))).expect("assigned");
+        assert_eq!(offsets.take_dirty(), [(at(), end(12), Some(Arc::clone(&text)))]);
+        offsets.annotate(&at(), 1, 15, Some(Arc::clone(&text))).expect("assigned");
+        assert_eq!(offsets.take_dirty(), [(at(), position(15), Some(text))]);
     }
 
     #[test]

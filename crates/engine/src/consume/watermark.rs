@@ -132,6 +132,13 @@ impl Watermark {
         self.position
     }
 
+    /// Returns the place of the first message that was begun and is not done, with its own leader epoch, if no message
+    /// was done before it. A log that has this message, of this epoch, has not been truncated before it.
+    pub(super) fn first(&self) -> Option<Position> {
+        let entry = self.entries.front().filter(|_| self.position.is_none())?;
+        Some(Position { offset: entry.offset, leader_epoch: entry.leader_epoch })
+    }
+
     /// Returns the number of messages from the first that is not done to the last that was begun.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
@@ -212,6 +219,15 @@ mod tests {
         assert_eq!(watermark.done(9), Change::Moved);
         assert_eq!(offset(&watermark), Some(11));
         assert_eq!(watermark.commit_gap(), None);
+    }
+
+    #[test]
+    fn its_place_before_anything_is_done_has_the_leader_epoch_of_the_first_message() {
+        let mut watermark = begun(&[5, 6]);
+        watermark.done(6);
+        assert_eq!(watermark.first(), Some(Position { offset: 5, leader_epoch: 3 }));
+        watermark.done(5);
+        assert_eq!(watermark.first(), None, "its position is known");
     }
 
     #[test]

@@ -190,14 +190,13 @@ impl Lanes {
     ///
     /// `is_careful`: that process crashed. Messages are processed one by one until those that may be the cause are
     /// done.
-    pub(super) fn resume_from(&self, committed: Position, earlier: Earlier, is_careful: bool) {
+    pub(super) fn resume_from(&self, committed: i64, earlier: Earlier, is_careful: bool) {
         let mut state = self.state();
         if is_careful {
-            let last = earlier.end().unwrap_or(committed.offset);
+            let last = earlier.end().unwrap_or(committed);
             state.careful_until = last.saturating_add(self.settings.careful_messages as i64);
         }
         state.earlier = earlier;
-        state.start = Some(committed);
     }
 
     /// Returns how many more messages may be admitted now. When there are none, a notification tells when there are.
@@ -384,8 +383,8 @@ impl Lanes {
         let (finished, epoch) = state.finished();
         // Before the first message is done, only for the sake of the metadata.
         let is_noted = note.is_some() || !finished.is_empty();
-        let start = || Some(state.start_at(state.watermark.offset().filter(|_| is_noted)?));
-        let position = state.watermark.position().or_else(start)?;
+        let first = || state.watermark.first().filter(|_| is_noted);
+        let position = state.watermark.position().or_else(first)?;
         drop(state);
         let note = note.filter(|(offset, _)| *offset == position.offset).map_or("", |(_, text)| text);
         let (metadata, is_whole) = write_metadata(note, position.offset, &finished, epoch);

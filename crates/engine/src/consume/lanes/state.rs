@@ -12,7 +12,7 @@ use super::{Concurrency, LaneBy, LaneLease, LaneMessages, Leased, Notifications,
 use crate::clock;
 use crate::consume::finished::Earlier;
 use crate::consume::watermark::Watermark;
-use crate::kafka::{Loose, Position};
+use crate::kafka::Loose;
 
 /// The state of a partition's lanes. `M` is a message, `R` messages that wait to be tried again.
 pub(super) struct State<M = Loose, R = LaneMessages> {
@@ -36,8 +36,6 @@ pub(super) struct State<M = Loose, R = LaneMessages> {
     pub(super) watermark: Watermark,
     /// Messages that an earlier process has done.
     pub(super) earlier: Earlier,
-    /// The group's last commit at the start.
-    pub(super) start: Option<Position>,
     /// Before this offset messages are processed one by one.
     pub(super) careful_until: i64,
     /// The partition waits until it may admit messages.
@@ -83,7 +81,6 @@ impl<M, R> Default for State<M, R> {
             in_flight: 0,
             watermark: Watermark::default(),
             earlier: Earlier::default(),
-            start: None,
             careful_until: 0,
             wants_capacity: false,
             short_jobs: ShortJobs::default(),
@@ -156,13 +153,6 @@ impl<M: LaneMessage, R> State<M, R> {
             }
         }
         (finished, epoch)
-    }
-
-    /// Returns the position of an offset to which no message has moved the watermark, with the epoch that was committed
-    /// beside it.
-    pub(super) fn start_at(&self, offset: i64) -> Position {
-        let start = self.start.filter(|start| start.offset == offset);
-        start.unwrap_or(Position { offset, leader_epoch: -1 })
     }
 
     /// Wakes an idle slot for each lane that is ready (for each share of them, where jobs are short) and each retry

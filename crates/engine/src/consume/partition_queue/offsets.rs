@@ -15,6 +15,7 @@ impl PartitionQueue {
     pub(in crate::consume) fn resume_from(&self, committed: &CommittedOffset) {
         let position = Position { offset: committed.offset, leader_epoch: committed.leader_epoch };
         self.history().begin(position.offset);
+        self.context.offsets.resume_from(&self.at, self.generation, position);
         self.note_committed(position.offset, committed.metadata.clone());
         if position.offset > 0 && position.leader_epoch >= 0 {
             self.start.set(position);
@@ -22,7 +23,7 @@ impl PartitionQueue {
         let Some(lanes) = &self.lanes else { return };
         let (note, earlier) = split_metadata(position.offset, committed.metadata.as_deref().unwrap_or_default());
         let is_careful = note.is_some_and(|note| note.starts_with(CRASH_RECORD));
-        lanes.resume_from(position, earlier, is_careful);
+        lanes.resume_from(position.offset, earlier, is_careful);
     }
 
     /// Returns the stored and the committed offset, as long as the partition is assigned.
@@ -66,8 +67,7 @@ impl PartitionQueue {
         self.check_process()?;
         // Where messages end in any order, the text goes with the watermark.
         let offset = self.lanes.as_ref().and_then(|lanes| lanes.offset()).unwrap_or(offset);
-        let position = Position { offset, leader_epoch: -1 };
-        let is_first = self.context.offsets.annotate(&self.at, self.generation, position, metadata)?;
+        let is_first = self.context.offsets.annotate(&self.at, self.generation, offset, metadata)?;
         self.wake_committer(is_first);
         Ok(())
     }
