@@ -55,8 +55,8 @@ struct Entry {
     begun: Option<i64>,
     /// Stored, and in no commit yet.
     is_dirty: bool,
-    /// The lanes of a partition whose messages end in any order: they know the stored offset. `stored` and `metadata`
-    /// are then a note and its offset.
+    /// The lanes of a partition whose messages end in any order: they know the stored offset. `stored` is then the
+    /// place of a note, or where a seek went, as long as no message is done.
     lanes: Option<Arc<Lanes>>,
     /// Committed in transactions only, with the records that go with it: the committer ignores it.
     is_transactional: bool,
@@ -106,11 +106,18 @@ impl Entry {
             return Some(ToCommit { position: self.stored?, metadata: self.metadata.clone(), is_whole: true });
         };
         let note = self.stored.zip(self.metadata.as_deref());
-        lanes.position(note.map(|(at, text)| (at.offset, text)))
+        let sought = || Some(ToCommit { position: self.sought()?, metadata: self.metadata.clone(), is_whole: true });
+        lanes.position(note.map(|(at, text)| (at.offset, text))).or_else(sought)
+    }
+
+    /// Returns what to commit of lanes of which no message is done.
+    fn sought(&self) -> Option<Position> {
+        self.stored.filter(|_| !self.is_transactional)
     }
 
     fn stored(&self) -> Option<i64> {
-        self.lanes.as_ref().map_or_else(|| self.stored.map(|stored| stored.offset), |lanes| lanes.stored())
+        let Some(lanes) = &self.lanes else { return self.stored.map(|stored| stored.offset) };
+        lanes.stored().or_else(|| self.sought().map(|sought| sought.offset))
     }
 
     fn put(&mut self, position: Position, metadata: Option<Arc<str>>) {
@@ -207,15 +214,18 @@ impl Offsets {
         Ok(is_due && state.announce())
     }
 
-    /// Forgets the stored offset, because reading goes on from another one (negative: not known yet).
-    pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) {
+    /// Forgets the stored offset, because reading goes on from another one (negative: not known yet), which is stored
+    /// in its place. Returns whether the committer has to be woken.
+    pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) -> bool {
         let mut state = self.state();
-        let Ok(entry) = state.entry(at, generation) else { return };
+        let Ok(entry) = state.entry(at, generation) else { return false };
         *entry = Entry::new(generation, entry.lanes.take(), entry.is_transactional);
         if offset >= 0 {
             entry.put(Position { offset, leader_epoch: -1 }, None);
         }
+        let is_due = entry.is_due();
         state.end_announcement();
+        is_due && state.announce()
     }
 
     /// Refuses when the assignment has ended.
@@ -421,8 +431,8 @@ mod tests {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         offsets.store(&at(), 1, position(10)).expect("assigned");
-        offsets.rewind(&at(), 1, 3);
-        assert!(offsets.store(&at(), 1, position(4)).expect("assigned") || offsets.is_dirty());
+        assert!(!offsets.rewind(&at(), 1, 3), "the committer was woken for the offset before");
+        assert!(!offsets.store(&at(), 1, position(4)).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(4), None)]);
     }
 }

@@ -81,7 +81,7 @@ impl PartitionQueue {
     }
 
     /// Wakes the committer for the first offset since its last commit.
-    fn wake_committer(&self, is_first: bool) {
+    pub(super) fn wake_committer(&self, is_first: bool) {
         if is_first {
             (self.context.wake_owner)();
         }

@@ -203,7 +203,8 @@ impl PartitionQueue {
         self.history().seek(offset);
         self.is_end_due.store(false, Ordering::Relaxed);
         self.end.store(-1, Ordering::Relaxed);
-        self.context.offsets.rewind(&self.at, self.generation, offset);
+        let is_first = self.context.offsets.rewind(&self.at, self.generation, offset);
+        self.wake_committer(is_first);
     }
 
     fn begin_renewed(&self) {

@@ -33,6 +33,19 @@ fn open(settings: &PartitionSettings) -> Fixture {
     Fixture { partition, offsets, open_partitions, wakes }
 }
 
+fn with_lanes() -> PartitionSettings {
+    let concurrency = Concurrency {
+        jobs_max: 4,
+        by: LaneBy::Key,
+        in_flight_max: 100,
+        commit_gap_max: 100,
+        share: Share::OneLane,
+        careful_messages: 10,
+        skip: None,
+    };
+    PartitionSettings { concurrency: Some(concurrency), ..PartitionSettings::default() }
+}
+
 fn stored(fixture: &Fixture) -> Option<i64> {
     fixture.partition.stored_and_committed().0
 }
@@ -56,6 +69,20 @@ fn a_seek_drops_the_stored_offset_and_waits_until_librdkafka_takes_it() {
     assert_eq!(stored(&fixture), Some(4));
     assert_eq!((fixture.partition.sought_offset(), fixture.partition.resume_offset()), (Some(4), Some(4)));
     assert!(!fixture.partition.start(), "it is tried again");
+}
+
+#[test]
+fn a_seek_is_committed_before_any_message_is_done() {
+    for settings in [PartitionSettings::default(), with_lanes()] {
+        let fixture = open(&settings);
+        fixture.partition.seek(4).expect("assigned");
+        let before = fixture.wakes.load(Ordering::Relaxed);
+        fixture.partition.find(None);
+        assert!(fixture.wakes.load(Ordering::Relaxed) > before);
+        let at = fixture.partition.topic_partition().clone();
+        assert_eq!(fixture.offsets.take_dirty(), [(at, position(4), None)]);
+        assert_eq!(stored(&fixture), Some(4));
+    }
 }
 
 #[test]
@@ -122,17 +149,7 @@ fn reading_goes_on_after_the_groups_commit() {
 
 #[test]
 fn after_a_crash_a_partition_with_lanes_admits_one_message_at_a_time() {
-    let concurrency = Concurrency {
-        jobs_max: 4,
-        by: LaneBy::Key,
-        in_flight_max: 100,
-        commit_gap_max: 100,
-        share: Share::OneLane,
-        careful_messages: 10,
-        skip: None,
-    };
-    let settings = PartitionSettings { concurrency: Some(concurrency), ..PartitionSettings::default() };
-    let fixture = open(&settings);
+    let fixture = open(&with_lanes());
     let lanes = fixture.partition.lanes().expect("the route has lanes");
     assert_eq!(lanes.capacity(), 100);
     fixture.partition.resume_from(&committed(42, Some("awoke:began=1")));
