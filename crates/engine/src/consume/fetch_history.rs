@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::kafka::{Batch, MessageRef};
+use crate::kafka::{Batch, MessageRef, Position};
 
 /// Messages that can come twice: those of the last step of a pull.
 const REPEATED_MAX: usize = 256;
@@ -25,6 +25,10 @@ impl Identity {
     fn of(message: MessageRef<'_>) -> Self {
         let (timestamp_ms, _) = message.timestamp();
         Self { offset: message.offset(), timestamp_ms, leader_epoch: message.leader_epoch() }
+    }
+
+    const fn position(&self) -> Position {
+        Position { offset: self.offset, leader_epoch: self.leader_epoch }
     }
 }
 
@@ -44,8 +48,8 @@ pub(super) struct FetchHistory {
 pub(super) struct Rewind {
     /// The offset that would have been next.
     pub(super) from: i64,
-    /// The offset that came.
-    pub(super) to: i64,
+    /// The place of the message that came, with its leader epoch.
+    pub(super) to: Position,
     /// The cause, as far as it is known.
     pub(super) reason: String,
 }
@@ -121,7 +125,11 @@ impl FetchHistory {
             return Classification::Repeated;
         }
         let epoch = self.last.back().map_or(-1, |last| last.leader_epoch);
-        Classification::Rewound(Rewind { from: next, to: record.offset, reason: reason(epoch, record.leader_epoch) })
+        Classification::Rewound(Rewind {
+            from: next,
+            to: record.position(),
+            reason: reason(epoch, record.leader_epoch),
+        })
     }
 
     fn note(&mut self, batch: &Batch) {
@@ -188,7 +196,7 @@ mod tests {
         let Classification::Rewound(rewind) = history.classify(record(105, 2_000, 4)) else {
             panic!("it is no repetition")
         };
-        assert_eq!((rewind.from, rewind.to), (110, 105));
+        assert_eq!((rewind.from, rewind.to), (110, Position { offset: 105, leader_epoch: 4 }));
         assert!(rewind.reason.contains("leader epoch 3, now 4"), "{}", rewind.reason);
     }
 
@@ -203,7 +211,10 @@ mod tests {
     #[test]
     fn what_lies_before_the_last_step_is_a_log_that_went_back() {
         let found = history().classify(record(7, 1_007, 3));
-        assert!(matches!(found, Classification::Rewound(Rewind { from: 110, to: 7, .. })), "{found:?}");
+        assert!(
+            matches!(found, Classification::Rewound(Rewind { from: 110, to: Position { offset: 7, .. }, .. })),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -211,7 +222,10 @@ mod tests {
         let mut history = FetchHistory::default();
         history.begin(100);
         let found = history.classify(record(60, 2_000, 4));
-        assert!(matches!(found, Classification::Rewound(Rewind { from: 100, to: 60, .. })), "{found:?}");
+        assert!(
+            matches!(found, Classification::Rewound(Rewind { from: 100, to: Position { offset: 60, .. }, .. })),
+            "{found:?}"
+        );
         assert_eq!(history.classify(record(100, 2_001, 4)), Classification::New);
     }
 

@@ -216,12 +216,12 @@ impl Offsets {
 
     /// Forgets the stored offset, because reading goes on from another one (negative: not known yet), which is stored
     /// in its place. Returns whether the committer has to be woken.
-    pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, offset: i64) -> bool {
+    pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, to: Position) -> bool {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return false };
         *entry = Entry::new(generation, entry.lanes.take(), entry.is_transactional);
-        if offset >= 0 {
-            entry.put(Position { offset, leader_epoch: -1 }, None);
+        if to.offset >= 0 {
+            entry.put(to, None);
         }
         let is_due = entry.is_due();
         state.end_announcement();
@@ -370,7 +370,7 @@ mod tests {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
-        offsets.rewind(&at(), 1, -2);
+        offsets.rewind(&at(), 1, position(-2));
         assert!(offsets.store(&at(), 1, position(1)).expect("assigned"));
     }
 
@@ -431,7 +431,7 @@ mod tests {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         offsets.store(&at(), 1, position(10)).expect("assigned");
-        assert!(!offsets.rewind(&at(), 1, 3), "the committer was woken for the offset before");
+        assert!(!offsets.rewind(&at(), 1, position(3)), "the committer was woken for the offset before");
         assert!(!offsets.store(&at(), 1, position(4)).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(4), None)]);
     }

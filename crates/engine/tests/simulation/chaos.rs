@@ -33,9 +33,6 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
 fn truncate(world: &World) {
     let at = &world.partitions[random(world.partitions.len() as u64) as usize];
     let end = random(world.cluster.end(at) as u64 + 1) as i64;
-    if world.checks.is_truncated(at) && world.cluster.has_unread(at) {
-        return; // A known limit of the engine.
-    }
     trace(|| format!("truncate {at} to {end}"));
     world.checks.note_rewound(at, true);
     world.cluster.truncate(at, end);

@@ -115,11 +115,6 @@ impl Checks {
         }
     }
 
-    /// Returns whether the log of a partition was truncated before.
-    pub fn is_truncated(&self, at: &TopicPartition) -> bool {
-        self.state().truncated.contains(at)
-    }
-
     /// A job begins with these messages. Returns its number.
     pub fn begin(&self, partition: &PartitionQueue, epoch: u64, messages: &[Handled], order: Order) -> u64 {
         let (at, generation) = (partition.topic_partition(), partition.generation());

@@ -201,14 +201,6 @@ impl Cluster {
         self.state().clients.iter().any(|client| client.is_lost || client.is_told_lost)
     }
 
-    /// Returns whether a member has not pulled all messages of a partition that it reads.
-    pub fn has_unread(&self, at: &TopicPartition) -> bool {
-        let state = self.state();
-        let end = state.logs.get(at).map_or(0, Log::end);
-        let mut readers = state.clients.iter().filter_map(|client| client.partitions.get(at));
-        readers.any(|partition| partition.is_assigned && (!partition.messages.is_empty() || partition.next_fetch < end))
-    }
-
     /// Removes the records of a partition from an offset on, as an unclean leader election does. Members that fetch it
     /// go on from there.
     pub fn truncate(&self, at: &TopicPartition, end: i64) {

@@ -155,7 +155,7 @@ impl PartitionQueue {
         drop(history);
         let Some(Rewind { from, to, reason }) = rewind else { return false };
         self.rewind_to(to);
-        self.context.client.emit(What::Rewound { at: self.at.clone(), from, to, reason });
+        self.context.client.emit(What::Rewound { at: self.at.clone(), from, to: to.offset, reason });
         true
     }
 

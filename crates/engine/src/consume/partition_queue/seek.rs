@@ -17,8 +17,9 @@ pub(super) const CRASH_RECORD: &str = "awoke:began=";
 pub(super) enum Seek {
     /// Go on at this offset; all earlier state is dropped.
     To(i64),
-    /// Go on at the first message of a log that went back. Messages before it that are not done are read again.
-    Rewound(i64),
+    /// Go on at the first message of a log that went back. Messages before it that are not done are read again. By its
+    /// leader epoch a broker notices when the log has gone back farther since.
+    Rewound(Position),
     /// Go on at the first message of a topic that was made again.
     Renewed,
     /// Go on where the member has begun to fetch again; all earlier state is dropped.
@@ -104,9 +105,9 @@ impl PartitionQueue {
         self.seek_lock().is_some()
     }
 
-    /// Goes on at this offset, at which a log went back, unless another place was requested.
-    pub(super) fn rewind_to(&self, offset: i64) {
-        self.seek_lock().get_or_insert(Seek::Rewound(offset));
+    /// Goes on at this place, at which a log went back, unless another place was requested.
+    pub(super) fn rewind_to(&self, position: Position) {
+        self.seek_lock().get_or_insert(Seek::Rewound(position));
     }
 
     /// Returns the first message that was handed out, or is kept for a later job, and is not done, as far as there is
@@ -172,38 +173,42 @@ impl PartitionQueue {
             self.end_interrupt(Interrupt::Seek);
             seek.take()
         };
-        let (offset, is_fetching) = match seek {
+        let at = |offset| Position { offset, leader_epoch: -1 };
+        let (position, is_fetching) = match seek {
             None => return,
             Some(Seek::Refused(code, text)) => return self.note_stuck(code, text, None),
-            Some(Seek::To(offset)) => (offset, false),
+            Some(Seek::To(offset)) => (at(offset), false),
             // The seek drops them: the next commit would pass them.
-            Some(Seek::Rewound(to)) => (self.first_unfinished().map_or(to, |unfinished| unfinished.min(to)), false),
-            Some(Seek::Restarted) => (StartAt::EARLIEST, true),
+            Some(Seek::Rewound(to)) => {
+                let offset = self.first_unfinished().map_or(to.offset, |unfinished| unfinished.min(to.offset));
+                (Position { offset, ..to }, false)
+            }
+            Some(Seek::Restarted) => (at(StartAt::EARLIEST), true),
             Some(Seek::Renewed) => {
                 self.begin_renewed();
-                (0, false)
+                (at(0), false)
             }
         };
-        self.forget_reading(offset);
+        self.forget_reading(position);
         if is_fetching {
             *self.start.lock() = None;
             self.start.is_due.store(false, Ordering::Release);
             self.clear_stuck();
         } else {
-            self.seek_in_client(offset);
+            self.seek_in_client(position);
         }
     }
 
     /// Drops what belongs to the reading before a seek.
-    fn forget_reading(&self, offset: i64) {
+    fn forget_reading(&self, position: Position) {
         if let Some(lanes) = &self.lanes {
             lanes.reset();
         }
         self.buffer(None);
-        self.history().seek(offset);
+        self.history().seek(position.offset);
         self.is_end_due.store(false, Ordering::Relaxed);
         self.end.store(-1, Ordering::Relaxed);
-        let is_first = self.context.offsets.rewind(&self.at, self.generation, offset);
+        let is_first = self.context.offsets.rewind(&self.at, self.generation, position);
         self.wake_committer(is_first);
     }
 
@@ -222,8 +227,7 @@ impl PartitionQueue {
     /// Seeks in librdkafka, which then drops the messages of its queue, one by one, when they are pulled. Before it
     /// begins to fetch, in the hook `assigned` for example, and where fetching has ended, it takes no seek: the owner's
     /// thread tries again then.
-    fn seek_in_client(&self, offset: i64) {
-        let position = Position { offset, leader_epoch: -1 };
+    fn seek_in_client(&self, position: Position) {
         let mut start = self.start.lock();
         let has_begun = self.context.client.seek(&self.at, position);
         *start = (!has_begun).then_some(position);
