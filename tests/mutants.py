@@ -70,8 +70,8 @@ MUTANTS = [
     Mutant(
         "gives partitions back while jobs run",
         "group_member/rebalance.rs",
-        "        self.assignment.withdraw(partitions);\n        self.wait_released(partitions, deadline);\n",
-        "        self.assignment.withdraw(partitions);\n",
+        "        self.report_overdue(self.wait_released(partitions, deadline));\n",
+        "",
     ),
     Mutant(
         "keeps lanes over a seek",
@@ -138,12 +138,12 @@ MUTANTS = [
     Mutant(
         "does not end the wait of a leader whose call has ended",
         "../rpc/caller/replies.rs",
-        "if SERVES_FOR.get() != token {",
-        "if SERVES_FOR.get() != token && false {",
+        "if !serves_for(token) {",
+        "if !serves_for(token) && false {",
     ),
     Mutant(
         "does not register a woken follower again",
-        "../rpc/caller/replies.rs",
+        "../rpc/caller/waiting.rs",
         "if self.is_follower() { !call.keep_registered",
         "if false { !call.keep_registered",
     ),

@@ -86,6 +86,17 @@ fn a_seek_is_committed_before_any_message_is_done() {
 }
 
 #[test]
+fn a_log_that_went_back_is_read_from_its_first_message_of_that_leader_epoch() {
+    let fixture = open(&PartitionSettings::default());
+    let first = crate::kafka::Position { offset: 7, leader_epoch: 4 };
+    fixture.partition.rewind_to(first);
+    fixture.partition.find(None);
+    let at = fixture.partition.topic_partition().clone();
+    assert_eq!(fixture.offsets.take_dirty(), [(at, first, None)]);
+    assert_eq!(fixture.partition.sought_offset(), Some(7));
+}
+
+#[test]
 fn a_seek_in_a_stuck_partition_leaves_it_stuck_until_it_is_fetched_again() {
     let fixture = open(&PartitionSettings::default());
     let at = fixture.partition.topic_partition().clone();
