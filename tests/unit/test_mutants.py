@@ -1,4 +1,4 @@
-"""The mutants of the engine still fit its sources: `make mutants`, which takes long, would stop at one that does not."""
+"""The mutants of the engine fit its sources: `make mutants`, which takes long, would stop at one that does not."""
 
 from __future__ import annotations
 
