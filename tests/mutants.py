@@ -21,6 +21,8 @@ TEST = ["cargo", "test", "--release", "-p", "awoke-engine", "--no-default-featur
 OF_CALLS = "../rpc/"
 """Files of mutants that the seeds of calls have to kill. Those of routes have to kill the others."""
 FAILED = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
+ABORTED = re.compile(r"\(signal: \d+, (SIG\w+)")
+"""What cargo says of a process that a signal has ended: a mutant may ask for all memory."""
 
 
 class Mutant(NamedTuple):
@@ -223,6 +225,8 @@ def run(mutant: Mutant, seeds: int) -> str:
     done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
     if found := FAILED.search(done.stderr):
         return f"killed by seed {found[1]}: {found[2]}"
+    if found := ABORTED.search(done.stderr):
+        return f"killed: {found[1]} ended the simulation"
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2_000:])
     return "SURVIVED"
