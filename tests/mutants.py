@@ -22,7 +22,7 @@ OF_CALLS = "../rpc/"
 """Files of mutants that the seeds of calls have to kill. Those of routes have to kill the others."""
 FAILED = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
 ABORTED = re.compile(r"\(signal: \d+, (SIG\w+)")
-"""What cargo says of a process that a signal has ended: a mutant may ask for all memory."""
+"""The end of a process by a signal, in the words of cargo: a mutant may ask for all memory."""
 
 
 class Mutant(NamedTuple):
