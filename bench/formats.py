@@ -23,8 +23,8 @@ import msgspec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import awoke
-from awoke.codecs.avro_types import schema_of
-from awoke.codecs.formats import Coding, Place, decoding_of, encoder_of
+from awoke.payloads.formats.avro_types import schema_of
+from awoke.payloads.formats.format import Coding, Place, decoding_of, encoder_of
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Amount
 from tests.support.protobuf_classes import Line as LinePb

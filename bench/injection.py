@@ -16,9 +16,9 @@ from concurrent.futures import Future
 from typing import Annotated, Any, NamedTuple
 
 import awoke
-from awoke.injection.parameters import parameters_of
-from awoke.runtime.dependencies import ProcessDependencies
-from awoke.runtime.handler_calls import HandlerCalls
+from awoke.declare.injection.parameters import parameters_of
+from awoke.runtime.jobs.handler_calls import HandlerCalls
+from awoke.runtime.process.dependencies import ProcessDependencies
 
 
 class FakeMessage(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterator
 from types import ModuleType
@@ -16,7 +17,7 @@ import docs_settings
 from awoke.cli import commands
 from awoke.errors import AwokeError
 
-MODULES = ("awoke", "awoke.codecs", "awoke.events", "awoke.registry", "awoke.rpc", "awoke.testing")
+MODULES = ("awoke", "awoke.formats", "awoke.events", "awoke.registry", "awoke.rpc", "awoke.testing")
 """The public modules with a page. Errors stand in `awoke`; the dead letter's headers in the guide of handlers."""
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 PLACE = re.compile(r"<(?:function |class ')?([\w.]+)(?:(?: object)? at 0x[0-9a-f]+|')>")
@@ -27,7 +28,7 @@ QUOTED = re.compile(r"(:|->) '([^']*)'")
 
 def pages() -> dict[str, str]:
     """Returns the pages by their file."""
-    found = {f"docs/{name}.md": module_page(importlib.import_module(name)) for name in MODULES}
+    found = {f"docs/{name}.md": module_page(pkgutil.resolve_name(name), name) for name in MODULES}
     return {
         **found,
         "docs/cli.md": command_line_page(),
@@ -61,13 +62,13 @@ def public_names(module: ModuleType) -> list[str]:
     return [name for name, value in values.items() if not inspect.ismodule(value) and id(value) not in elsewhere]
 
 
-def module_page(module: ModuleType) -> str:
-    """Returns the page of a public module: a table of its names, then each with its members."""
+def module_page(module: ModuleType, public_name: str) -> str:
+    """Returns the page of a public module by the name that users know: a table of names, then each with its members."""
     names = public_names(module)
     rows = "".join(f"| [`{name}`](#{path(module, name)}) | {first_sentence(module, name)} |\n" for name in names)
     details = "\n".join(f"::: {path(module, name)}\n" for name in names)
     about = paragraph(inspect.getdoc(module) or "")
-    return f"# `{module.__name__}`\n\n{about}\n\n| Name | Content |\n|---|---|\n{rows}\n{details}"
+    return f"# `{public_name}`\n\n{about}\n\n| Name | Content |\n|---|---|\n{rows}\n{details}"
 
 
 def path(module: ModuleType, name: str) -> str:

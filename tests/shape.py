@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +25,10 @@ COUNT = re.compile(
 """A section of the page: an addition, and the files that it touches."""
 KNOWN_POLLS = {
     "python/awoke/admin/topics.py": "Kafka has no request that waits for a topic",
-    "python/awoke/runtime/topic_watch.py": "Kafka has no request that waits for a topic",
+    "python/awoke/runtime/process/topic_watch.py": "Kafka has no request that waits for a topic",
     "crates/engine/src/consume/group_member/starts.rs": "a failed look-up of a start is tried again after a pause",
 }
 """Files of the product with a poll that has a reason: docs/internals/limits.md."""
-GENERIC_NAMES = frozenset({"event", "fields", "files", "group", "kafka", "log", "main", "messages", "run"})
-"""Names of modules that say little without their package."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Measure:
 @functools.cache
 def measures() -> tuple[Measure, ...]:
     """Returns all of them, in the order of the table. They are read once."""
-    return (*changes(), *walls(), *sizes(), *habits(), *mirrors())
+    return (*changes(), *walls(), *sizes(), *habits())
 
 
 def changes() -> list[Measure]:
@@ -145,34 +142,6 @@ def reference_counts(tree: ast.Module) -> list[int]:
     names = ((node.lineno, node.attr) for node in nodes if isinstance(node, ast.Attribute))
     bare = ((node.lineno, node.id) for node in nodes if isinstance(node, ast.Name))
     return [line for line, name in [*names, *bare] if name == "getrefcount"]
-
-
-def mirrors() -> list[Measure]:
-    """Returns the modules that no test is named after."""
-    tests = [file.relative_to(TESTS).parts for file in sorted(TESTS.rglob("test_*.py"))]
-    shared = Counter(module.rpartition(".")[2] for module in MODULES)
-    # Django compares its migrations with the models: `test_models.py` asks it.
-    own = {module: file for module, file in MODULES.items() if file.parent.name != "migrations"}
-    names = {module: file for module, file in own.items() if not file.stem.startswith("__")}
-    missing = (
-        place(file)
-        for module, file in names.items()
-        if not is_mirrored(module, tests, is_generic=file.stem in GENERIC_NAMES or shared[file.stem] > 1)
-    )
-    return [counted("Python modules without a test of their name", missing, 0)]
-
-
-def is_mirrored(module: str, tests: Iterable[tuple[str, ...]], *, is_generic: bool) -> bool:
-    """Tells whether one of these files is named after a module `awoke.a.b`: `test_b.py`, or `test_a_b.py`.
-
-    A file is given by the parts of its path within the tests. If the name is generic, or if several modules have it,
-    `test_b.py` must lie in the folder that mirrors the package, as in `unit/a`.
-    """
-    *packages, name = module.replace("._", ".").split(".")[1:]
-    mirrored = (*packages, f"test_{name}.py")
-    names = {f"test_{packages[-1]}_{name}.py"} if packages else set()
-    names |= set() if is_generic else {mirrored[-1]}
-    return any(file[1:] == mirrored or file[-1] in names for file in tests)
 
 
 def in_python(*searches: Callable[[ast.Module], Iterable[object]]) -> list[list[str]]:

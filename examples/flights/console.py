@@ -104,7 +104,7 @@ def show(args: argparse.Namespace, signals: Signals, ends: contextlib.ExitStack)
 
 def embedded_brokers(ends: contextlib.ExitStack) -> str:
     """Starts brokers within this process, and returns their address."""
-    from awoke.embedded import EmbeddedCluster
+    from awoke.runtime.process.embedded import EmbeddedCluster
 
     cluster = ends.enter_context(EmbeddedCluster())
     say(f"brokers: embedded ones listen at {cluster.bootstrap_servers}")

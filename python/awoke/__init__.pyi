@@ -1,4 +1,4 @@
-from . import codecs, dead_letter, errors, events, registry, rpc
+from . import errors, rpc
 from ._native import (
     Batch,
     DeliveryHandle,
@@ -8,7 +8,6 @@ from ._native import (
     SequencerTicket,
     librdkafka_version,
 )
-from ._waiting import Delivery
 from .admin import (
     Acl,
     AclFilter,
@@ -24,11 +23,16 @@ from .admin import (
     Shift,
     TopicInfo,
 )
-from .app import App
-from .choosing import Handlers
-from .codecs import CloudEvent, Codec, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
-from .concurrency import Concurrency, by, by_key, by_partition, unordered
-from .consumer import Consumer
+from .app.app import App
+from .declare.choosing import Handlers
+from .declare.concurrency import Concurrency, by, by_key, by_partition, unordered
+from .declare.consumer import Consumer
+from .declare.incoming import Incoming
+from .declare.injection import Assignment, Depends, Header, Key, Service, Value
+from .declare.patterns import Pattern, pattern
+from .declare.reader import Reader
+from .declare.route_options import Batching, Flow, Retry
+from .declare.router import Router
 from .errors import (
     AppNotFound,
     AuthenticationFailed,
@@ -64,22 +68,20 @@ from .errors import (
     UnknownGroup,
     UnknownTopic,
 )
-from .events import Event, Events
-from .incoming import Incoming
-from .injection import Assignment, Depends, Header, Key, Service, Value
-from .message import Outgoing, Record
-from .middleware import Middleware
-from .oauth import OAuthToken
-from .patterns import Pattern, pattern
-from .producer import Producer, Variant, wait_all
-from .reader import Reader
-from .registry import AsyncSchemaRegistry, SchemaRegistry
-from .route_options import Batching, Flow, Retry
-from .router import Router
-from .runtime.runner import AppRunner
-from .secret_fields import Secret
-from .topics import Topic
-from .transaction import Transaction
+from .observe import events, logs
+from .observe.events import Event, Events
+from .payloads import dead_letter, formats, registry
+from .payloads.formats import CloudEvent, Codec, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
+from .payloads.message import Outgoing, Record
+from .payloads.registry import AsyncSchemaRegistry, SchemaRegistry
+from .payloads.secret_fields import Secret
+from .payloads.topics import Topic
+from .produce.middleware import Middleware
+from .produce.producer import Producer, Variant, wait_all
+from .produce.transaction import Transaction
+from .runtime.process.runner import AppRunner
+from .settings.oauth import OAuthToken
+from .waiting.handles import Delivery
 
 __version__: str
 
@@ -177,13 +179,14 @@ __all__ = [
     "by_key",
     "by_partition",
     "cloudevents",
-    "codecs",
     "dead_letter",
     "encrypted",
     "errors",
     "events",
+    "formats",
     "json_schema",
     "librdkafka_version",
+    "logs",
     "msgpack",
     "pattern",
     "protobuf",

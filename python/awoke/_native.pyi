@@ -6,9 +6,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar, final
 from typing_extensions import TypeVar as TypeVarWithDefault
 from typing_extensions import disjoint_base
 
-from awoke._waiting import Delivery
-from awoke.message import Record
+from awoke.payloads.message import Record
 from awoke.settings import EngineSettings
+from awoke.waiting.handles import Delivery
 
 _Value = TypeVar("_Value", covariant=True)
 _Key = TypeVarWithDefault("_Key", covariant=True, default=bytes | None)

@@ -39,8 +39,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from awoke.printable import harmless
-from awoke.secrets import without_userinfo
+from awoke.text.printable import harmless
+from awoke.text.secrets import without_userinfo
 
 if TYPE_CHECKING:
     from typing import Any, TypeVar
@@ -285,7 +285,9 @@ class SystemFailure(AwokeError):
     """The operating system refused something."""
 
 
-WITH_PAGES = frozenset({"awoke.errors", "awoke.registry.errors", "awoke.registry.schemas", "awoke.rpc.errors"})
+WITH_PAGES = frozenset(
+    {"awoke.errors", "awoke.payloads.registry.errors", "awoke.payloads.registry.schemas", "awoke.rpc.errors"}
+)
 """The modules whose errors have a page each in the documentation."""
 
 

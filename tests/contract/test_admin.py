@@ -14,7 +14,7 @@ import pytest
 
 import awoke
 from awoke.admin.topics import Topics
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 from tests.support.clusters import Cluster, reading, unique
 from tests.support.waiting import wait_until
 

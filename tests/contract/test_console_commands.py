@@ -12,7 +12,7 @@ import awoke
 from awoke.console.commands import Audit, Commander
 from awoke.console.topics import ConsoleTopics
 from awoke.rpc.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, PermissionDenied
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.runner import AppRunner
 from awoke.settings import load
 from awoke.testing import running
 from tests.support.clusters import Cluster, unique

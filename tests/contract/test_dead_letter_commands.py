@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 
 import awoke
-from awoke import dead_letter
-from awoke.dead_letter import letter
+from awoke.payloads import dead_letter
+from awoke.payloads.dead_letter import letter
 from awoke.testing import running
 from tests.contract.test_consume import new_app
 from tests.support.clusters import Cluster, read_all, reading, unique

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 
 import awoke
-from awoke.declared_topics.plan import Plan, apply, plan_of
-from awoke.events import TopicDiffers
+from awoke.observe.events import TopicDiffers
+from awoke.payloads.declared_topics.plan import Plan, apply, plan_of
 from awoke.testing import running
 from tests.support.clusters import MockCluster, RealCluster, unique
 from tests.support.waiting import wait_until

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.codecs.protobuf import own_schema
-from awoke.registry import Reference, Schema
+from awoke.payloads.formats.protobuf import own_schema
+from awoke.payloads.registry import Reference, Schema
 from awoke.testing import EmbeddedRegistry, Runs
 from tests.contract.test_consume import new_app
 from tests.support.clusters import Cluster

@@ -11,8 +11,8 @@ import confluent_kafka
 import pytest
 
 import awoke
-from awoke import dead_letter
-from awoke.events import JobFailed
+from awoke.observe.events import JobFailed
+from awoke.payloads import dead_letter
 from awoke.testing import Runs, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.contract.test_transactions import values

@@ -14,11 +14,11 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import awoke
-from awoke.codecs import Format, Place
-from awoke.codecs.avro_types import schema_of as avro_schema_of
-from awoke.codecs.json_schema import schema_of as json_schema_of
-from awoke.registry import Reference, Schema, record_name, topic_record_name
-from awoke.registry.schemas import Schemas, loading
+from awoke.payloads.formats import Format, Place
+from awoke.payloads.formats.avro_types import schema_of as avro_schema_of
+from awoke.payloads.formats.json_schema import schema_of as json_schema_of
+from awoke.payloads.registry import Reference, Schema, record_name, topic_record_name
+from awoke.payloads.registry.schemas import Schemas, loading
 from tests.support.clusters import unique
 from tests.support.protobuf_classes import Line, Note
 from tests.support.protobuf_classes import Order as OrderPb

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import awoke
-from awoke.runtime import joining
+from awoke.runtime.process import joining
 from awoke.settings import Settings
 from awoke.testing import running
 from tests.support.clusters import MockCluster, RealCluster, unique

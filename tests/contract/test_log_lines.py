@@ -14,7 +14,7 @@ from opentelemetry import trace
 
 import awoke
 from awoke import rpc
-from awoke.logs import JsonFormatter
+from awoke.observe.logs import JsonFormatter
 from awoke.testing import EmbeddedCluster, Runs, running
 from tests.support.clusters import MockCluster, unique
 from tests.support.waiting import Collected
@@ -200,7 +200,7 @@ def test_work_that_is_late_names_its_place(
     said = Collected[str]()
     handler = logging.Handler()
     handler.emit = lambda record: said.add(record.getMessage())  # type: ignore[method-assign]
-    overdue = logging.getLogger("awoke.runtime.overdue")
+    overdue = logging.getLogger("awoke.runtime.watch.overdue")
     overdue.addHandler(handler)
 
     @app.on(topic, max_processing_s=0.1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.runtime.stopping import running_places, store_progress
+from awoke.runtime.process.stopping import running_places, store_progress
 from awoke.testing import running
 from tests.contract.test_consume import new_app, send
 from tests.support.clusters import Cluster, unique

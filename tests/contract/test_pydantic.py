@@ -9,7 +9,8 @@ import pydantic
 import pytest
 
 import awoke
-from awoke import dead_letter, rpc
+from awoke import rpc
+from awoke.payloads import dead_letter
 from awoke.testing import EmbeddedCluster, Runs, running
 from tests.contract.test_consume import new_app, send
 from tests.contract.test_recovery import letters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import awoke
-from awoke.runtime import connections
+from awoke.runtime.process import connections
 from awoke.testing import EmbeddedCluster, running
 from tests.support.waiting import Collected, wait_until
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke import dead_letter
-from awoke.message import Outgoing
+from awoke.payloads import dead_letter
+from awoke.payloads.message import Outgoing
 from awoke.testing import Runs
 from tests.contract.test_consume import committed, new_app, send
 from tests.support.clusters import Cluster, read_all

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from awoke.registry import (
+from awoke.payloads.registry import (
     AsyncSchemaRegistry,
     InvalidSchema,
     Reference,

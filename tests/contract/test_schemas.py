@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import dead_letter
+from awoke.payloads import dead_letter
 from awoke.testing import EmbeddedRegistry, Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters

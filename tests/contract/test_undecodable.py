@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import dead_letter
+from awoke.payloads import dead_letter
 from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.contract.test_recovery import letters

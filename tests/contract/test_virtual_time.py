@@ -11,7 +11,7 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.events import JobSlow
+from awoke.observe.events import JobSlow
 from awoke.testing import Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app, send
 from tests.support import services

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 import awoke
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.runner import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import unique

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import awoke
-from awoke import dead_letter
+from awoke.payloads import dead_letter
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
 from tests.support.waiting import wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import awoke
-from awoke import exit_codes
+from awoke.text import exit_codes
 from tests.support.clusters import RealCluster, unique
 from tests.support.processes import Process
 from tests.support.swarms import TARGET

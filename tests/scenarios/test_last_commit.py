@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import awoke
-from awoke import exit_codes
 from awoke.testing import EmbeddedCluster
+from awoke.text import exit_codes
 from tests.support.processes import Process
 
 SWARM = ("--nodes", "1", "--no-static-members")

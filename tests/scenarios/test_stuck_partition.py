@@ -8,7 +8,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 import awoke
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.runner import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique

@@ -16,15 +16,15 @@ import pytest
 
 import awoke
 from awoke.cli.threads import threads as show_threads
+from awoke.observe.web import http
+from awoke.observe.web.endpoint import Endpoint
+from awoke.observe.web.listener import CONNECTIONS_MAX, descriptors_for_clients
+from awoke.observe.web.loop import Loop
 from awoke.swarm.admin import AdminEndpoint
 from awoke.swarm.app_socket import open_app_socket
 from awoke.swarm.options import Options
 from awoke.swarm.supervisor import Supervisor
-from awoke.web import http
-from awoke.web.endpoint import Endpoint
-from awoke.web.listener import CONNECTIONS_MAX, descriptors_for_clients
-from awoke.web.loop import Loop
-from tests.unit.web.test_endpoint import Fake, get
+from tests.unit.observe.web.test_endpoint import Fake, get
 
 FEW = 40
 """File descriptors beyond those that are open: fewer than there are clients."""
@@ -67,14 +67,14 @@ def raw(port: int, request: bytes) -> bytes:
 
 def test_idle_clients_delay_no_other(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     # Their deadline is not what ends them, so that it is not what lets the others in.
-    monkeypatch.setattr("awoke.web.listener.CLIENT_WITHIN_S", 3_600.0)
+    monkeypatch.setattr("awoke.observe.web.listener.CLIENT_WITHIN_S", 3_600.0)
     with idle(endpoint.port, 10 * CONNECTIONS_MAX):
         for _ in range(10):
             assert get(endpoint, "/health")[0] == 200
 
 
 def test_a_client_that_takes_no_answer_delays_no_other(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("awoke.web.listener.CLIENT_WITHIN_S", 3_600.0)
+    monkeypatch.setattr("awoke.observe.web.listener.CLIENT_WITHIN_S", 3_600.0)
     monkeypatch.setattr(Fake, "metrics_text", lambda self: bytes(8 << 20))
     with idle(endpoint.port, 1) as clients:
         greedy = clients.enter_context(socket.create_connection(("127.0.0.1", endpoint.port)))
@@ -142,7 +142,7 @@ def test_clients_leave_descriptors_to_the_process(monkeypatch: pytest.MonkeyPatc
 def test_a_lone_client_is_served_where_few_descriptors_are_left(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("awoke.web.listener.descriptors_for_clients", lambda: 0)
+    monkeypatch.setattr("awoke.observe.web.listener.descriptors_for_clients", lambda: 0)
     for _ in range(3):
         assert get(endpoint, "/live")[0] == 200
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[att
 
 import awoke
 from awoke.rpc.protocol import Topics
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.runner import AppRunner
 from tests.support.clusters import unique
 from tests.support.entrances import WITHIN_S, Client, begin_transaction, produce, read, start_app
 from tests.support.secure_broker import SecureBroker

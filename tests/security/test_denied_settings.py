@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 
 import awoke
-from awoke.declared_topics.plan import apply, plan_of
-from awoke.events import TopicUnchecked
+from awoke.observe.events import TopicUnchecked
+from awoke.payloads.declared_topics.plan import apply, plan_of
 from awoke.testing import running
 from tests.support.clusters import unique
 from tests.support.entrances import Client

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from awoke import dead_letter
 from awoke.cli import dead_letter as commands
+from awoke.payloads import dead_letter
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.contract.test_recovery import letters as letters_in
 from tests.scenarios.test_command_line import awoke_says

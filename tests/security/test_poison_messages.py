@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke import dead_letter
-from awoke.dead_letter import producer_properties
-from awoke.events import NamedEvent
+from awoke.observe.events import NamedEvent
+from awoke.payloads import dead_letter
+from awoke.payloads.dead_letter import producer_properties
 from awoke.testing import running
 from tests.contract.test_consume import assert_committed, new_app
 from tests.contract.test_recovery import letters

@@ -20,16 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import awoke
-from awoke import dead_letter, logs
 from awoke.cli import dead_letter as commands
 from awoke.cli import failures, letters, output, rpc, tail
-from awoke.dead_letter import letter
-from awoke.events import JobFailed, NamedEvent, PartitionPaused
-from awoke.events.log import write
-from awoke.logs import ConsoleFormatter, JsonFormatter
-from awoke.metrics.recorder import Health
-from awoke.printable import harmless, harmless_json, printable, shown
-from awoke.web.endpoint import Endpoint
+from awoke.observe import logs
+from awoke.observe.events import JobFailed, NamedEvent, PartitionPaused
+from awoke.observe.events.log import write
+from awoke.observe.logs import ConsoleFormatter, JsonFormatter
+from awoke.observe.metrics.recorder import Health
+from awoke.observe.web.endpoint import Endpoint
+from awoke.payloads import dead_letter
+from awoke.payloads.dead_letter import letter
+from awoke.text.printable import harmless, harmless_json, printable, shown
 from tests.support.messages import stored_message
 
 HOSTILE = "\x00\x07\x1b[31m\x7f\x9b2J\u202e\u2066\u200b\u2028\u2029\u00ad\U000e0041\ufeff\r\n\t\\x1b\\n[/x][red]:boom:"

@@ -14,18 +14,19 @@ import pytest
 from rich.pretty import pretty_repr
 
 import awoke
-from awoke import _native, logs
+from awoke import _native
 from awoke.cli import doctor, failures, options
 from awoke.errors import AwokeError
-from awoke.events import Events
-from awoke.events.catalogue import CATALOGUE
-from awoke.events.pump import deliver
+from awoke.observe import logs
+from awoke.observe.events import Events
+from awoke.observe.events.catalogue import CATALOGUE
+from awoke.observe.events.pump import deliver
 from awoke.rpc.caller.opening import Opening, ServiceAddress
 from awoke.rpc.responder import methods
-from awoke.secrets import HIDDEN, is_secret, without_userinfo
 from awoke.settings import Settings, load
 from awoke.swarm.options import Options
 from awoke.testing import running
+from awoke.text.secrets import HIDDEN, is_secret, without_userinfo
 from tests.contract.test_consume import new_app
 from tests.support.clusters import MockCluster, unique
 from tests.support.processes import Process

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from awoke.web.listener import CONNECTIONS_MAX
+from awoke.observe.web.listener import CONNECTIONS_MAX
 from tests.support.clusters import MockCluster, unique
 from tests.support.processes import Process
 from tests.support.swarms import Swarm

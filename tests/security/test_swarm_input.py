@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import awoke
+from awoke.observe.web import http
+from awoke.observe.web.deadlines import Deadline
 from awoke.swarm import admin, command_lines, merging, protocol
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
@@ -25,8 +27,6 @@ from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.supervisor import Supervisor
-from awoke.web import http
-from awoke.web.deadlines import Deadline
 
 DEEP = b"[" * 60_000
 BIG = str(10**30).encode()

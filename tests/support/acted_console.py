@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 
 import awoke
-from awoke import dead_letter
 from awoke.console import Role, asgi
 from awoke.console.web.serving import Server
-from awoke.events import Event
+from awoke.observe.events import Event
+from awoke.payloads import dead_letter
 from awoke.settings import load
 from awoke.testing import EmbeddedCluster, running
 

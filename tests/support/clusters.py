@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import awoke
+from awoke.payloads.topics import Topic
 from awoke.settings import KafkaValue
 from awoke.testing import EmbeddedCluster
 from awoke.testing.cluster import QUICK, TestCluster
 from awoke.testing.outputs import QUICK_END
-from awoke.topics import Topic
 from tests.support.kafka_broker import KafkaCluster
 from tests.support.waiting import wait_until
 

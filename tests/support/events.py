@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.events import Event
+from awoke.observe.events import Event
 
 EXAMPLES: dict[Any, Any] = {
     str: "text",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from awoke.registry import RegisteredSchema, Schema
-from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.registry import RegisteredSchema, Schema
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 
 
 class KnownSchemas(Schemas):

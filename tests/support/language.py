@@ -1,4 +1,4 @@
-"""The checkable part of the wording rules: widths, banned words, openings of doc comments.
+"""The checkable part of the wording rules: widths and banned words.
 
 Comments and docstrings are found by syntax: `ast` and a small lexer for Python, another lexer for Rust, fences,
 tables and code spans for Markdown.
@@ -19,7 +19,6 @@ BANNED = re.compile(
     r"|somebody|everybody|anybody|nobody(?! there))\b",
     re.IGNORECASE,
 )
-OPENING = re.compile(r"(What|Whether|Who|How)\b")
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|\*“?[^*]*”?\*(?= \(F\. Kafka)")
 
 
@@ -141,6 +140,4 @@ def faults(file: Path, source: str) -> list[str]:
     found = list(widths(file, source))
     for text in READERS[file.suffix](source):
         found += [f"{text.line}: {word[0]!r}" for word in BANNED.finditer(QUOTED.sub("", text.text))]
-        if text.is_doc and OPENING.match(text.text):
-            found.append(f"{text.line}: a doc comment that opens with {text.text.split()[0]!r}")
     return found

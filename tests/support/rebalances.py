@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 import awoke
-from awoke.consumer import Stopping
+from awoke.declare.consumer import Stopping
 from awoke.testing import running
 from tests.support.waiting import Collected, wait_until
 

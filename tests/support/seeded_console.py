@@ -14,8 +14,6 @@ import urllib.request
 from typing import Any
 
 import awoke
-from awoke import dead_letter
-from awoke._clock import wall_ms
 from awoke.console.producing_views import Aborted, Output
 from awoke.console.views import (
     MAJOR,
@@ -42,9 +40,11 @@ from awoke.console.web.application import application
 from awoke.console.web.grants import Rights, Role
 from awoke.console.web.serving import Server
 from awoke.console.web.snapshot import Snapshot
+from awoke.payloads import dead_letter
 from awoke.settings import load
 from awoke.settings.fields import COMMANDS
 from awoke.testing import EmbeddedCluster
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, hostile, report
 
 PARTITIONS = 12

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from awoke._clock import wall_ms
 from awoke.console.web.application import application
 from awoke.console.web.grants import Rights, Role
 from awoke.console.web.serving import Server
 from awoke.console.web.steps import Step, StepState
 from awoke.settings import load
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, report
 
 TWO_HOURS_S = 7_200

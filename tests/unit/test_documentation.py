@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import docs_files
 from bench.testing.questions import QUESTIONS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -42,7 +43,7 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    from awoke import exit_codes
+    from awoke.text import exit_codes
 
     text = (REPOSITORY / "docs" / "swarm.md").read_text()
     documented = [int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)]
@@ -193,7 +194,10 @@ def exists(name: str) -> bool:
     return plain in words(r"\w+") or re.fullmatch(r"_?[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}", plain) is None
 
 
-@pytest.mark.parametrize("page", [REPOSITORY / "ARCHITECTURE.md", *INTERNALS], ids=lambda page: page.name)
+WRITTEN = [REPOSITORY / "ARCHITECTURE.md", *(page for page in INTERNALS if page != docs_files.PAGE)]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
 def test_what_the_internals_name_exists(page: Path) -> None:
     assert len(members()) > 5_000
     assert sorted({name for name in re.findall(r"`([^`\n]+)`", page.read_text()) if not exists(name)}) == []
@@ -206,6 +210,10 @@ def test_the_files_in_the_tables_exist(page: Path) -> None:
     first = [row.split("|")[1] for table in tables for row in table.splitlines()]
     names = {name for cell in first for name in re.findall("`(.+?)`", cell)}
     assert sorted(name for name in names if not is_place(name)) == []
+
+
+def test_the_page_of_the_files_is_made_from_the_files() -> None:
+    assert docs_files.PAGE.read_text() == docs_files.page(), "python packaging/docs_files.py writes it"
 
 
 TOOLS = {"awoke": "awoke_tests.py", "FastStream": "faststream_tests.py", "Temporal": "temporal_tests.py"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from awoke.drive import FlowLock, drive, drive_later, elsewhere, until
+from awoke.waiting.drive import FlowLock, drive, drive_later, elsewhere, until
 from tests.support.waiting import Collected
 from tests.unit.runtime.fakes import FakeHandle
 

@@ -9,7 +9,7 @@ import sysconfig
 import pytest
 
 OF_THE_COMMAND_LINE = {"click", "rich", "shellingham", "typer"}
-OF_A_RUNNING_APP = {"awoke.metrics", "awoke.web", "http", "prometheus_client"}
+OF_A_RUNNING_APP = {"awoke.observe.metrics", "awoke.observe.web", "http", "prometheus_client"}
 OF_ANY_CLIENT = {"asyncio", "awoke._native", "msgspec", "ssl"}
 OPTIONAL = {"opentelemetry", "pydantic"}
 
@@ -36,7 +36,8 @@ def command(*words: str) -> str:
 def test_an_import_loads_no_client() -> None:
     loaded = loaded_by("import awoke")
     assert loaded & (OF_THE_COMMAND_LINE | OF_A_RUNNING_APP | OF_ANY_CLIENT | OPTIONAL) == set()
-    assert {name for name in loaded if name.startswith("awoke.")} == {"awoke._installation"}
+    own = {name for name in loaded if name.startswith("awoke.")}
+    assert own == {"awoke.preconditions", "awoke.preconditions.installation"}
 
 
 def test_an_app_that_does_not_run_loads_nothing_of_a_running_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.shape import CHANGING, Measure, changes, first_number, is_mirrored, measures, table
+from tests.shape import CHANGING, Measure, changes, first_number, measures, table
 
 NOT_YET = {
     "bridge: lines",
@@ -32,17 +32,3 @@ def test_an_unknown_count_meets_no_goal() -> None:
     assert first_number("2 (the class and its test)") == 2
     assert not Measure("files", None, 1).is_met
     assert Measure("files", 1, 1).is_met
-
-
-def test_a_test_is_found_by_the_name_of_its_module() -> None:
-    assert is_mirrored("awoke.cli.tail", [("unit", "cli", "test_tail.py")], is_generic=False)
-    assert is_mirrored("awoke.cli.tail", [("contract", "test_cli_tail.py")], is_generic=True)
-    assert is_mirrored("awoke._waiting", [("unit", "test_waiting.py")], is_generic=False)
-    assert not is_mirrored("awoke.cli.tail", [("unit", "cli", "test_tails.py")], is_generic=False)
-
-
-def test_a_test_of_a_generic_name_is_found_only_in_the_folder_of_its_package() -> None:
-    files = [("unit", "swarm", "test_health.py"), ("contract", "test_health.py")]
-    assert is_mirrored("awoke.swarm.health", files, is_generic=True)
-    assert not is_mirrored("awoke.runtime.health", files, is_generic=True)
-    assert is_mirrored("awoke.runtime.health", files, is_generic=False)

@@ -12,12 +12,12 @@ import pytest
 
 import awoke
 from awoke._native import Job
-from awoke.registry.schemas import Schemas
-from awoke.routing import Route
+from awoke.declare.routing import Route
+from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.caller.client import shape_of
 from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.caller.plan import CallOptions, Planner
-from awoke.runtime.instances import Instances
+from awoke.runtime.jobs.instances import Instances
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -20,8 +20,8 @@ from awoke.admin.results import (
     TopicInfo,
 )
 from awoke.admin.topics import EARLIEST, LATEST, NEW_WITHIN_S
-from awoke.config_values import ConfigValue
-from awoke.drive import elsewhere
+from awoke.settings.config_values import ConfigValue
+from awoke.waiting.drive import elsewhere
 
 
 class AsyncAdmin(Client):

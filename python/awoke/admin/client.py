@@ -24,10 +24,10 @@ from awoke.admin.results import (
     TopicInfo,
 )
 from awoke.admin.topics import EARLIEST, LATEST, NEW_WITHIN_S, Topics
-from awoke.config_values import ConfigValue
-from awoke.drive import drive
-from awoke.oauth import TokenFunction
 from awoke.settings import KafkaValue, Settings
+from awoke.settings.config_values import ConfigValue
+from awoke.settings.oauth import TokenFunction
+from awoke.waiting.drive import drive
 
 TIMEOUT_S = 10.0
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from awoke.admin.connection import Connection, Entries, Refusal, check
 from awoke.admin.results import ConfigEntry
-from awoke.config_values import ConfigValue, changes_of
 from awoke.errors import UNKNOWN_TOPIC_CODES, ConfigError, UnknownTopic
+from awoke.settings.config_values import ConfigValue, changes_of
 
 TOPIC, BROKER = 2, 4
 """Kinds of resources, as Kafka's protocol numbers them."""

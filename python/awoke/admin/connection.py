@@ -7,12 +7,12 @@ import threading
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
-from awoke import _native, origins
-from awoke.drive import ResultOf, elsewhere, until
+from awoke import _native
 from awoke.errors import PERMANENT_CODES, ConfigError, KafkaError, kafka_error
-from awoke.events import EventSource
-from awoke.oauth import TokenFunction
-from awoke.settings import KafkaValue, Settings, client_properties, load
+from awoke.observe.events import EventSource
+from awoke.settings import KafkaValue, Settings, client_properties, load, origins
+from awoke.settings.oauth import TokenFunction
+from awoke.waiting.drive import ResultOf, elsewhere, until
 
 ASK_AGAIN_S = 0.05
 """The delay between two questions for something that may be new."""
@@ -41,7 +41,7 @@ class Options(NamedTuple):
 
 
 class Connection:
-    """An engine's admin client. Its coroutines are flows, see `awoke.drive`."""
+    """An engine's admin client. Its coroutines are flows, see `awoke.waiting.drive`."""
 
     def __init__(self, options: Options) -> None:
         arguments = options._asdict()

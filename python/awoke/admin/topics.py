@@ -7,11 +7,11 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from awoke import new_topics
+from awoke.admin import new_topics
 from awoke.admin.connection import ASK_AGAIN_S, LEADER_CODES, Connection, Entries, Offsets, check, check_offsets
 from awoke.admin.results import BrokerInfo, PartitionInfo, TopicInfo
-from awoke.config_values import ConfigValue, config_of
 from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
+from awoke.settings.config_values import ConfigValue, config_of
 
 NEW_WITHIN_S = 2.0
 """A topic that was made just now is known to all brokers within this time."""

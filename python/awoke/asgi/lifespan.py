@@ -12,13 +12,13 @@ from typing import Any
 from weakref import WeakSet
 
 from awoke.admin import Admin
-from awoke.app import App
+from awoke.app.app import App
 from awoke.errors import ConfigError
-from awoke.message import Outgoing, header_pairs
+from awoke.observe.tracing import Tracer
+from awoke.payloads.message import Outgoing, header_pairs
 from awoke.rpc import CallerOptions
-from awoke.runtime.embedding import on_thread
-from awoke.runtime.stopping import remaining_s
-from awoke.tracing import Tracer
+from awoke.runtime.process.embedding import on_thread
+from awoke.runtime.process.stopping import remaining_s
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from awoke.asgi.lifespan import found_app
 from awoke.errors import AwokeError, RpcError
+from awoke.observe.tracing import continued
 from awoke.rpc import deadline, http_status
-from awoke.tracing import continued
 
 logger = logging.getLogger(__name__)
 

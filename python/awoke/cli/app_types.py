@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from awoke.errors import ConfigError
-from awoke.printable import harmless_json
-from awoke.secrets import HIDDEN
+from awoke.text.printable import harmless_json
+from awoke.text.secrets import HIDDEN
 
 if TYPE_CHECKING:
     import awoke
     from awoke.console.explorer.parts import Parts
-    from awoke.decoding.registered import Shown
+    from awoke.payloads.decoding.registered import Shown
 
 HIDDEN_BECAUSE = "it has secret fields, and is hidden because it can't be decoded by the app's types"
 KEEP_SECRETS = "--keep-secrets"
@@ -59,10 +59,10 @@ def types_of(target: str, keeps_secrets: bool) -> Iterator[Parts]:
     Raises:
         AppNotFound: There is no such app.
     """
-    from awoke.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.app.application import find_app  # Here and below: they load the Kafka client.
     from awoke.console.explorer.parts import Parts
     from awoke.console.web.code import Code
-    from awoke.secret_topics import NO_SECRETS
+    from awoke.declare.secret_topics import NO_SECRETS
 
     app = find_app(target)
     code = Code.of(app)
@@ -81,7 +81,7 @@ def shown_by(parts: Parts, message: awoke.Message[Any], *names: Literal["key", "
 
 
 def _shown(parts: Parts, message: awoke.Message[Any], name: Literal["key", "value"]) -> Shown:
-    from awoke.decoding.registered import Decoded, Shown, is_of_all, reason
+    from awoke.payloads.decoding.registered import Decoded, Shown, is_of_all, reason
 
     raw = message.raw_key if name == "key" else message.raw_value
     if raw is None:

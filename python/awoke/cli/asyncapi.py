@@ -12,7 +12,7 @@ from awoke.cli.commands import group
 from awoke.cli.output import say, say_styled
 from awoke.cli.tables import plural
 from awoke.errors import ConfigError
-from awoke.exit_codes import EXIT_FAILED
+from awoke.text.exit_codes import EXIT_FAILED
 
 app = group("asyncapi", "Describe the interface of an app by AsyncAPI 3.0.")
 
@@ -23,8 +23,8 @@ def export(
     version: Annotated[str, typer.Option(help="The version of the app, for `info`.")] = "0.0.0",
 ) -> None:
     """Print the AsyncAPI document of an app as JSON. Asks no broker."""
-    from awoke.application import find_app
-    from awoke.asyncapi import document_of
+    from awoke.app.application import find_app
+    from awoke.operate.asyncapi import document_of
 
     found = find_app(target)
     document = document_of(found, version, found.settings.group)
@@ -37,7 +37,7 @@ def diff(
     new: Annotated[Path, typer.Argument(help="The later document, as JSON.")],
 ) -> None:
     """Show the changes that break programs which send to an app or read from it. Exit code 1 if there are any."""
-    from awoke.asyncapi import changes
+    from awoke.operate.asyncapi import changes
 
     found = changes(_read(old), _read(new))
     for each in found:

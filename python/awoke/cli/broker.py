@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from awoke import checks
 from awoke.cli.commands import command
 from awoke.cli.output import say
+from awoke.preconditions import checks
 
 SESSION_TIMEOUT_MS = 6_000
 """The successor of a process that was killed waits for the end of the session; the default would be 45 s."""
@@ -23,9 +23,9 @@ def broker(
     brokers: Annotated[int, typer.Option(min=1, max=100, help="Brokers to run.")] = BROKERS,
 ) -> None:
     """Run Kafka brokers in memory, for trying, until SIGINT or SIGTERM. Their messages are gone then."""
-    from awoke.embedded import EmbeddedCluster
-    from awoke.runtime.inbox import Inbox
-    from awoke.runtime.signals import HEARD
+    from awoke.runtime.process.embedded import EmbeddedCluster
+    from awoke.runtime.process.inbox import Inbox
+    from awoke.runtime.process.signals import HEARD
 
     for topic in topics:
         checks.topic("awoke broker", "topic", topic)

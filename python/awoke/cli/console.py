@@ -12,7 +12,7 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
 from awoke.errors import ConfigError
-from awoke.extras import needs
+from awoke.preconditions.extras import needs
 
 PORT = 8686
 
@@ -95,7 +95,7 @@ def found_app(target: str, given: Mapping[str, Any]) -> Any:
     Raises:
         AppNotFound: There is none.
     """
-    from awoke.application import find_app
+    from awoke.app.application import find_app
 
     app = find_app(target)
     app.use(**given)

@@ -21,15 +21,15 @@ from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import aligned, plural, time_of
 from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes, text
 from awoke.cli.targets import Targets
-from awoke.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
-from awoke.dead_letters.replays import Memory, Sender
-from awoke.dead_letters.targets import summary
 from awoke.errors import AwokeError, ConfigError
-from awoke.printable import printable
+from awoke.operate.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
+from awoke.operate.dead_letters.replays import Memory, Sender
+from awoke.operate.dead_letters.targets import summary
+from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.console.explorer.parts import Parts
-    from awoke.decoding.registered import Shown
+    from awoke.payloads.decoding.registered import Shown
 
 app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
 

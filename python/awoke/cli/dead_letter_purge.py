@@ -12,8 +12,8 @@ import awoke
 from awoke.cli.dead_letter import app
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say
-from awoke.dead_letters.letters import moment_ms, place_of
 from awoke.errors import ConfigError
+from awoke.operate.dead_letters.letters import moment_ms, place_of
 
 
 @app.command("purge")

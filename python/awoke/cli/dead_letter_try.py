@@ -14,13 +14,13 @@ from awoke.cli import letters
 from awoke.cli.dead_letter import app
 from awoke.cli.options import BootstrapServers, Kafka
 from awoke.cli.output import say
-from awoke.dead_letters.letters import letter_of, place_of
 from awoke.errors import AwokeError
-from awoke.exit_codes import EXIT_FAILED
-from awoke.printable import printable
+from awoke.operate.dead_letters.letters import letter_of, place_of
+from awoke.text.exit_codes import EXIT_FAILED
+from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.secret_topics import SecretPart
+    from awoke.declare.secret_topics import SecretPart
 
 
 @app.command("try")
@@ -42,8 +42,8 @@ def try_one(
     Messages that the handler sends are shown and not sent. Its other effects are real: try no handler on a database
     that must not change.
     """
-    from awoke.application import find_app  # Here and below: they load the Kafka client.
-    from awoke.secret_topics import declared_by
+    from awoke.app.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.declare.secret_topics import declared_by
     from awoke.testing.letter_trial import try_letter
 
     wanted = place_of(place)
@@ -72,7 +72,7 @@ def value_of(data: bytes, secrets: Collection[SecretPart]) -> str:
     """Returns a value for people, without the fields that the app marks as secret."""
     if not secrets:
         return printable(data)
-    from awoke.secret_topics import masked_json
+    from awoke.declare.secret_topics import masked_json
 
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if all(each.form == "json" for each in secrets) and (found := masked_json(data, secrets)) is not None:

@@ -11,7 +11,7 @@ from awoke.cli.commands import group
 from awoke.cli.output import say
 
 if TYPE_CHECKING:
-    from awoke.deploy.manifests import App
+    from awoke.operate.deploy.manifests import App
 
 app = group("deploy", "Print files that run and watch an app: dashboard, alerts, manifests.")
 
@@ -21,7 +21,7 @@ Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as i
 @app.command("grafana")
 def grafana() -> None:
     """Print the Grafana dashboard of all metrics, as JSON."""
-    from awoke.deploy.dashboard import dashboard
+    from awoke.operate.deploy.dashboard import dashboard
 
     _print(json.dumps(dashboard(), indent=2))
 
@@ -29,7 +29,7 @@ def grafana() -> None:
 @app.command("alerts")
 def alerts() -> None:
     """Print the alert rules for Prometheus, as JSON, which is YAML."""
-    from awoke.deploy.alerts import rules
+    from awoke.operate.deploy.alerts import rules
 
     _print(json.dumps(rules(), indent=2))
 
@@ -41,7 +41,7 @@ def kubernetes(
     replicas: Annotated[int, typer.Option(min=1, help="The number of pods.")] = 2,
 ) -> None:
     """Print a Deployment whose probes and times fit the app's settings."""
-    from awoke.deploy import manifests
+    from awoke.operate.deploy import manifests
 
     _print(manifests.kubernetes(_found(target), image, replicas))
 
@@ -54,7 +54,7 @@ def keda(
     replicas_max: Annotated[int, typer.Option(min=1, help="At most the number of partitions.")] = 10,
 ) -> None:
     """Print a KEDA ScaledObject that scales by seconds of work."""
-    from awoke.deploy import manifests
+    from awoke.operate.deploy import manifests
 
     _print(manifests.keda(_found(target), manifests.Scale(prometheus, work_s, replicas_max)))
 
@@ -64,7 +64,7 @@ def systemd(
     target: Target, folder: Annotated[str, typer.Option(help="The folder of the app and of its .venv.")]
 ) -> None:
     """Print a systemd unit."""
-    from awoke.deploy import manifests
+    from awoke.operate.deploy import manifests
 
     _print(manifests.systemd(_found(target), folder))
 
@@ -72,7 +72,7 @@ def systemd(
 @app.command("dockerfile")
 def dockerfile(target: Target, python: Annotated[str, typer.Option(help="The version of Python.")] = "3.13") -> None:
     """Print a Dockerfile: slim, and not root."""
-    from awoke.deploy import manifests
+    from awoke.operate.deploy import manifests
 
     _print(manifests.dockerfile(_found(target), python))
 
@@ -82,8 +82,8 @@ def _print(text: str) -> None:
 
 
 def _found(target: str) -> App:
-    from awoke.application import find_app
-    from awoke.deploy import manifests
+    from awoke.app.application import find_app
+    from awoke.operate.deploy import manifests
     from awoke.settings import load_run
 
     found = find_app(target)

@@ -17,7 +17,7 @@ from awoke.cli.output import is_terminal, say
 
 if TYPE_CHECKING:
     from awoke.cli.docs_pages import Documentation
-    from awoke.web.listener import Respond
+    from awoke.observe.web.listener import Respond
 
 INDEX = "llms.txt"
 """The list of all pages."""
@@ -58,8 +58,8 @@ def open_in_browser(address: str) -> None:
 
 def serve(documentation: Documentation, path: str, on_address: Callable[[str], object]) -> None:
     """Serves the documentation on a free port of the loopback interface. Blocks until it is interrupted."""
-    from awoke.web import http
-    from awoke.web.loop import Loop
+    from awoke.observe.web import http
+    from awoke.observe.web.loop import Loop
 
     def answer(asked: str, respond: Respond) -> None:
         respond(answer_to(documentation, asked))
@@ -78,7 +78,7 @@ def serve(documentation: Documentation, path: str, on_address: Callable[[str], o
 
 def answer_to(documentation: Documentation, path: str) -> bytes:
     """Returns the answer over HTTP to the request for a path."""
-    from awoke.web import http
+    from awoke.observe.web import http
 
     found = documentation.file(unquote(path))
     if found is None:

@@ -14,10 +14,10 @@ from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
 from awoke.cli.tables import aligned, plural
 from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
-from awoke.exit_codes import EXIT_FAILED
+from awoke.text.exit_codes import EXIT_FAILED
 
 if TYPE_CHECKING:
-    from awoke.routing import Route
+    from awoke.declare.routing import Route
     from awoke.settings import Loaded, RunSettings, Settings
 
 
@@ -68,7 +68,7 @@ def _loaded(target: str | None, given: Mapping[str, Any]) -> tuple[Loaded, Seque
 
     if target is None:
         return load(given), ()
-    from awoke.application import find_app
+    from awoke.app.application import find_app
 
     app = find_app(target)
     app.use(**given)
@@ -77,7 +77,7 @@ def _loaded(target: str | None, given: Mapping[str, Any]) -> tuple[Loaded, Seque
 
 def _go_through(settings: Settings, run: RunSettings, routes: Sequence[Route], admin: awoke.Admin) -> bool:
     """Shows the checklist; returns whether all is met. Blocks while it asks the brokers."""
-    from awoke.deploy import checklist
+    from awoke.operate.deploy import checklist
 
     checks = [
         *checklist.of_settings(settings, run),

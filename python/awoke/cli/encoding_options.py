@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from awoke.cli.encoding.documents import Encode, Encoding
-    from awoke.codecs.formats import Part
+    from awoke.payloads.formats.format import Part
 
 EncodeValue = Annotated[
     bool, typer.Option("--encode", help="Each value is JSON, and is written in the latest schema of its subject.")

@@ -7,7 +7,7 @@ import traceback
 
 from awoke.cli.output import say_styled
 from awoke.errors import AwokeError, ConfigError, UnknownTopic, page_command
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE
 
 
 def show(error: AwokeError) -> None:

@@ -13,7 +13,7 @@ from awoke.cli.commands import group
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say, show_table
 from awoke.errors import UnknownTopic
-from awoke.printable import printable
+from awoke.text.printable import printable
 
 app = group("groups", "List, describe, reset and delete consumer groups.")
 

@@ -13,8 +13,8 @@ from awoke.cli.groups import Name, app, shown
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import say, show_table
 from awoke.cli.tables import plural
-from awoke.dead_letters.letters import moment_ms
 from awoke.errors import ConfigError
+from awoke.operate.dead_letters.letters import moment_ms
 
 if TYPE_CHECKING:
     from awoke.admin import OffsetChange, ResetTo

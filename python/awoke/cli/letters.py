@@ -9,7 +9,7 @@ import typer
 
 import awoke
 from awoke.cli.options import pairs
-from awoke.dead_letters.letters import Letter
+from awoke.operate.dead_letters.letters import Letter
 
 READ_TIMEOUT_S = 60.0
 

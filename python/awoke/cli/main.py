@@ -11,7 +11,7 @@ import typer
 from awoke.cli import commands, failures, output, versions
 from awoke.cli.tables import aligned
 from awoke.errors import AwokeError
-from awoke.exit_codes import EXIT_FAILED
+from awoke.text.exit_codes import EXIT_FAILED
 
 
 def _show_version(context: typer.Context, wanted: bool) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import typer
 
-from awoke.printable import harmless, harmless_json
+from awoke.text.printable import harmless, harmless_json
 
 KEPT = "\n\t"
 """Control characters that stay as they are in a text of several lines."""

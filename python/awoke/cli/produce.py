@@ -37,7 +37,7 @@ from awoke.errors import AwokeError
 
 if TYPE_CHECKING:
     from awoke.cli.encoding.documents import Encode
-    from awoke.codecs.formats import Part
+    from awoke.payloads.formats.format import Part
 
 WINDOW = 50_000
 """The most messages without an answer. At this number the command waits for the older half."""

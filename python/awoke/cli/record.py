@@ -19,7 +19,7 @@ from awoke.cli.tail import place
 from awoke.errors import ConfigError
 
 if TYPE_CHECKING:
-    from awoke.secret_topics import SecretPart
+    from awoke.declare.secret_topics import SecretPart
     from awoke.testing.recordings.masks import Masks
     from awoke.testing.recordings.recording import Recorded
 
@@ -92,8 +92,8 @@ def secrets_in(target: str | None, topic: str, keeps_secrets: bool) -> list[Secr
     check_keeps(target, keeps_secrets)
     if target is None:
         return []
-    from awoke.application import find_app
-    from awoke.secret_topics import declared_by
+    from awoke.app.application import find_app
+    from awoke.declare.secret_topics import declared_by
 
     found = declared_by(find_app(target))
     return [] if keeps_secrets else [*found.of(topic, "value"), *found.of(topic, "key")]

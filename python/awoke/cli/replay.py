@@ -12,7 +12,7 @@ from awoke.cli.app_types import KeepSecrets
 from awoke.cli.commands import command
 from awoke.cli.output import say
 from awoke.errors import ConfigError
-from awoke.exit_codes import EXIT_FAILED
+from awoke.text.exit_codes import EXIT_FAILED
 
 
 @command
@@ -32,8 +32,8 @@ def replay(
     group: Annotated[str | None, typer.Option(help="The group of the route, if several read the topic.")] = None,
 ) -> None:
     """Replay a recording through an app's code, without brokers; exit with 1 if its results differ."""
-    from awoke.application import find_app  # Here and below: they load the Kafka client.
-    from awoke.secret_topics import NO_SECRETS, declared_by
+    from awoke.app.application import find_app  # Here and below: they load the Kafka client.
+    from awoke.declare.secret_topics import NO_SECRETS, declared_by
     from awoke.testing.recordings import comparison, recording, replay
 
     expected = against or Path(f"{file}.expected")

@@ -10,7 +10,7 @@ import typer
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, say_styled, show_table
-from awoke.durations import duration
+from awoke.text.durations import duration
 
 if TYPE_CHECKING:
     from awoke.console.views import AppView

@@ -15,11 +15,11 @@ from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say_json, show_table
 from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.errors import ConfigError, RpcError, page_command
-from awoke.printable import printable
+from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.cli.calling.arguments import ArgumentFormat
-    from awoke.codecs.formats import Encoded
+    from awoke.payloads.formats.format import Encoded
 
 app = group("rpc", "Call methods of a service over Kafka.")
 
@@ -52,7 +52,7 @@ def call(
     by the schema that the registry has for it, and a result is read by the schema that it names.
     """
     from awoke.cli.calling.results import Results  # Here, because it loads formats, and `--help` needs none.
-    from awoke.registry.schemas import Schemas
+    from awoke.payloads.registry.schemas import Schemas
 
     named = {name: value_of(text) for name, text in pairs(arguments, "an argument").items()}
     schemas = Schemas(lambda: registry_at(registry_url))

@@ -15,10 +15,10 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.setting_options import option, takes_run_settings
 from awoke.errors import AwokeError, ConfigError
-from awoke.exit_codes import EXIT_LATE
-from awoke.extras import needs
+from awoke.preconditions.extras import needs
 from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
 from awoke.swarm.options import Options, bytes_of, socket_path
+from awoke.text.exit_codes import EXIT_LATE
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def run(
         "metrics_port": metrics_port,
         "kafka": pairs(kafka, "--kafka"),
     }
-    from awoke import logs  # Here, because every page of help loads this module.
+    from awoke.observe import logs  # Here, because every page of help loads this module.
 
     try:
         settings = _load(given)
@@ -125,7 +125,7 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
 def _run_alone(
     target: str, settings: RunSettings, of_app: Mapping[str, Any], embedded: bool, with_console: bool
 ) -> int:
-    from awoke.application import find_app, import_failed
+    from awoke.app.application import find_app, import_failed
     from awoke.swarm.app_socket import open_app_socket
 
     try:

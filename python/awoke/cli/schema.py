@@ -16,12 +16,12 @@ from awoke.cli.schema_check import Verdict, check
 from awoke.cli.schema_texts import Kind, Side, described, difference, name_of, pretty, references_in, schema_in, text_in
 from awoke.cli.tables import aligned
 from awoke.errors import ConfigError
-from awoke.exit_codes import EXIT_FAILED
-from awoke.printable import printable
+from awoke.text.exit_codes import EXIT_FAILED
+from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.registry.client import SchemaRegistry
-    from awoke.registry.schema import RegisteredSchema, Schema
+    from awoke.payloads.registry.client import SchemaRegistry
+    from awoke.payloads.registry.schema import RegisteredSchema, Schema
 
 app = group("schema", "List, show, check, compare and register the schemas of a registry.")
 
@@ -175,7 +175,7 @@ def latest(registry: SchemaRegistry, prefix: str) -> Iterator[RegisteredSchema]:
     """Yields the latest version of each subject with this prefix. Blocks; asks for several at once."""
     from concurrent.futures import ThreadPoolExecutor  # Here, because `--help` needs neither threads nor HTTP.
 
-    from awoke.registry.errors import SchemaNotFound
+    from awoke.payloads.registry.errors import SchemaNotFound
 
     def of(subject: str) -> RegisteredSchema | None:
         try:
@@ -189,7 +189,7 @@ def latest(registry: SchemaRegistry, prefix: str) -> Iterator[RegisteredSchema]:
 
 def look_up(registry: SchemaRegistry, subject: str, schema: Schema) -> RegisteredSchema | None:
     """Returns the version of a subject that has this schema; None if none has. Blocks."""
-    from awoke.registry.errors import SchemaNotFound
+    from awoke.payloads.registry.errors import SchemaNotFound
 
     try:
         return registry.look_up(subject, schema)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
-    from awoke.registry.client import SchemaRegistry
-    from awoke.registry.schema import Schema
+    from awoke.payloads.registry.client import SchemaRegistry
+    from awoke.payloads.registry.schema import Schema
 
 TRANSITIVE = "_TRANSITIVE"
 RULES = {
@@ -105,7 +105,7 @@ def check(registry: SchemaRegistry, subject: str, schema: Schema, version: Compa
 
 def versions_of(registry: SchemaRegistry, subject: str) -> tuple[int, ...]:
     """Returns the versions of a subject; none if it does not exist."""
-    from awoke.registry.errors import SchemaNotFound  # Here, because it loads HTTP, and `--help` needs none.
+    from awoke.payloads.registry.errors import SchemaNotFound  # Here, because it loads HTTP, and `--help` needs none.
 
     try:
         return tuple(registry.versions(subject))

@@ -16,7 +16,7 @@ import msgspec
 from awoke.errors import AwokeError, ConfigError
 
 if TYPE_CHECKING:
-    from awoke.registry.schema import Reference, RegisteredSchema, Schema
+    from awoke.payloads.registry.schema import Reference, RegisteredSchema, Schema
 
 Kind = Literal["avro", "json", "protobuf"]
 
@@ -35,7 +35,7 @@ def schema_in(file: Path, kind: Kind | None, references: Sequence[str] | None = 
     Raises:
         ConfigError: Neither tells the kind; a reference has another form. AwokeError: The file holds no such schema.
     """
-    from awoke.registry.schema import Schema
+    from awoke.payloads.registry.schema import Schema
 
     meant = kind.upper() if kind is not None else SUFFIXES.get(file.suffix.lower())
     if meant is None:
@@ -70,7 +70,7 @@ def reference_of(word: str) -> Reference:
     Raises:
         ConfigError: The word has another form.
     """
-    from awoke.registry.schema import Reference
+    from awoke.payloads.registry.schema import Reference
 
     name, _, place = word.rpartition("=")  # The last one: a name may be the address of a JSON schema.
     subject, _, version = place.rpartition(":")
@@ -107,7 +107,7 @@ def described(text: str) -> str | None:
     Raises:
         ConfigError: protobuf is not installed.
     """
-    from awoke.extras import needs
+    from awoke.preconditions.extras import needs
 
     try:
         data = base64.b64decode(text, validate=True)

@@ -19,10 +19,10 @@ from awoke.cli.commands import command
 from awoke.cli.options import Socket
 from awoke.cli.output import say, say_json
 from awoke.cli.tables import aligned
-from awoke.durations import duration
 from awoke.errors import AwokeError, ConfigError
 from awoke.swarm.options import socket_path
 from awoke.swarm.socket_file import check_peer, judge_folder
+from awoke.text.durations import duration
 
 ANSWER_WITHIN_S = 10.0
 RELOADED_WITHIN_S = 600.0

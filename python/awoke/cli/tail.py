@@ -17,11 +17,11 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, write_raw
 from awoke.cli.registry_options import RegistryUrl, registry_at
-from awoke.printable import printable
+from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.console.explorer.parts import Parts
-    from awoke.decoding.registered import Shown
+    from awoke.payloads.decoding.registered import Shown
 
 
 Decode = Annotated[
@@ -114,7 +114,7 @@ def decoded_topic(topic: str, registry_url: str | None) -> Iterator[str]:
     Raises:
         ConfigError: No registry is set.
     """
-    from awoke.decoding.registered import Decoding  # Here, because it loads HTTP and formats.
+    from awoke.payloads.decoding.registered import Decoding  # Here, because it loads HTTP and formats.
 
     with Decoding(registry_at(registry_url)) as decoding:
         yield decoding.topic(topic)
@@ -140,7 +140,7 @@ def decoded(message: awoke.Message[Any], *names: Literal["key", "value"]) -> lis
     Raises:
         RegistryError: The registry does not answer, or does not let the command in.
     """
-    from awoke.decoding.registered import part_of
+    from awoke.payloads.decoding.registered import part_of
 
     return [part_of(message, name) for name in names]
 

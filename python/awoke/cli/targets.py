@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 from awoke.cli.output import ask
-from awoke.dead_letters.letters import Letter
-from awoke.dead_letters.targets import ReplayTargets, shortened, summary
 from awoke.errors import ConfigError
+from awoke.operate.dead_letters.letters import Letter
+from awoke.operate.dead_letters.targets import ReplayTargets, shortened, summary
 
 FOREIGN_MAX = 10
 """The most foreign topics that an operator is asked about. More are refused together."""
@@ -56,7 +56,7 @@ class Targets(ReplayTargets):
 
 def reads_of(app: str) -> Callable[[str], bool]:
     """Returns what tells whether an app's routes read a topic, by its name or by a pattern."""
-    from awoke.application import find_app  # Imported here, because other commands need no app.
+    from awoke.app.application import find_app  # Imported here, because other commands need no app.
 
     found = find_app(app)
     return lambda topic: topic in found.read_topics or any(each.matches(topic) for each in found.patterns)

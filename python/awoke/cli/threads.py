@@ -12,7 +12,7 @@ from awoke.cli.options import Socket
 from awoke.cli.output import say_json, show_table
 from awoke.cli.swarm import ask
 from awoke.errors import AwokeError, ConfigError
-from awoke.printable import printable
+from awoke.text.printable import printable
 
 TIMEOUT_S = 5.0
 PORT_MAX = 65_535

@@ -158,7 +158,7 @@ def drawn(shown: Top, height: int) -> RenderableType:
     from rich.text import Text
 
     from awoke.console.top import HELP, TABLES
-    from awoke.printable import harmless
+    from awoke.text.printable import harmless
 
     title: Any = Text()
     for number, name in enumerate(TABLES, 1):

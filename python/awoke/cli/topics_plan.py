@@ -17,12 +17,12 @@ from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import is_terminal, say, say_json, show_table
 from awoke.cli.tables import aligned, plural
 from awoke.cli.topics import app
-from awoke.exit_codes import EXIT_FAILED
-from awoke.printable import printable
+from awoke.text.exit_codes import EXIT_FAILED
+from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.declared_topics.cluster import Changing
-    from awoke.declared_topics.plan import Plan
+    from awoke.payloads.declared_topics.cluster import Changing
+    from awoke.payloads.declared_topics.plan import Plan
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")]
 NAMES = ("topic", "option", "cluster", "declared", "awoke topics apply")
@@ -57,7 +57,7 @@ def apply(
     kafka: Kafka = None,
 ) -> None:
     """Create and change topics so that they are as an app declares them. No topic or partition is deleted."""
-    from awoke.declared_topics.plan import apply as apply_plan
+    from awoke.payloads.declared_topics.plan import apply as apply_plan
 
     with opened(target, bootstrap_servers, kafka) as (found, cluster):
         show(found)
@@ -72,8 +72,8 @@ def apply(
 @contextlib.contextmanager
 def opened(target: str, bootstrap_servers: str | None, kafka: list[str] | None) -> Iterator[tuple[Plan, Changing]]:
     """Compares the topics of an app with its cluster, and gives the plan, and the cluster to change. Blocks."""
-    from awoke.application import find_app  # Here and below, because `awoke topics --help` needs no app.
-    from awoke.declared_topics.plan import plan_of
+    from awoke.app.application import find_app  # Here and below, because `awoke topics --help` needs no app.
+    from awoke.payloads.declared_topics.plan import plan_of
 
     found = find_app(target)
     found.use(bootstrap_servers=bootstrap_servers, kafka=pairs(kafka, "--kafka"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from awoke._clock import wall_ms
 from awoke.console.producing_views import Aborted
-from awoke.events import Event, TransactionAborted
+from awoke.observe.events import Event, TransactionAborted
+from awoke.waiting.clock import wall_ms
 
 CODES_MAX = 50
 """The most codes that are told apart; a later one replaces the one that was seen longest ago."""

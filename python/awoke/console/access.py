@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from awoke.admin import Admin
-from awoke.producer import Producer
-from awoke.reader import Reader
+from awoke.declare.reader import Reader
+from awoke.declare.starts import Start
+from awoke.produce.producer import Producer
 from awoke.settings import Settings
-from awoke.starts import Start
 
 TIMEOUT_S = 10.0
 """The longest wait for one answer, unless a caller says another."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from awoke._clock import monotonic_s, wall_ms
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.topics import AUDIT_CONFIG, ConsoleTopics, ensure
 from awoke.console.views import Audit
 from awoke.errors import AwokeError
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 TEXT_MAX = 1_000
 VIA = "console"

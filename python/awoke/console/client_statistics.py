@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from awoke.events import ClientStatistics, Event
+from awoke.observe.events import ClientStatistics, Event
 
 
 class PartitionStatistics(msgspec.Struct, frozen=True):

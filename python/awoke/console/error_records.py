@@ -7,10 +7,10 @@ import hashlib
 import itertools
 import traceback
 
-from awoke._clock import wall_ms
 from awoke.console.views import MAJOR, MINOR, ErrorRecord
-from awoke.events import BackgroundFailed, Event, HookFailed, JobFailed, LaneFailed
-from awoke.printable import text_of
+from awoke.observe.events import BackgroundFailed, Event, HookFailed, JobFailed, LaneFailed
+from awoke.text.printable import text_of
+from awoke.waiting.clock import wall_ms
 
 FAILURES: tuple[type[Event], ...] = (JobFailed, HookFailed, LaneFailed, BackgroundFailed)
 """The events that are failures of user code."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from awoke._clock import wall_ms
 from awoke.console.client_statistics import OneClient
 from awoke.console.producing_views import Output
+from awoke.waiting.clock import wall_ms
 
 GONE_MS = 30_000
 """A client without statistics for longer is closed, as one that was idle."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from awoke._clock import monotonic_s, wall_ms
 from awoke.console.views import CallAtWork, CallerCounts, Calls, CallTimes, MethodCalls
 from awoke.rpc.responder.call_log import MethodTimes, Times
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 AT_WORK_MAX = 100
 """The most calls at work of a report; those that began first come in front."""

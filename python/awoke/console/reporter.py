@@ -19,7 +19,6 @@ from typing import Any
 
 import msgspec
 
-from awoke._clock import monotonic_s
 from awoke._native import DeliveryHandle, Signal
 from awoke.admin import Admin
 from awoke.console.error_records import FAILURES, PendingErrors
@@ -28,7 +27,7 @@ from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
 from awoke.console.views import INTERVAL_MS, Audit, SecretFields
 from awoke.errors import AwokeError, ClosedError
-from awoke.events import (
+from awoke.observe.events import (
     AppResized,
     AppStarted,
     AppStopping,
@@ -49,8 +48,9 @@ from awoke.events import (
     PartitionStuck,
     TransactionAborted,
 )
-from awoke.producer import Producer
+from awoke.produce.producer import Producer
 from awoke.settings import Loaded, Settings
+from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import msgspec
 
 import awoke
-from awoke._clock import monotonic_s, wall_ms
 from awoke._native import HookJob, Job, library_versions
 from awoke.console.aborted import AbortedTransactions
 from awoke.console.client_statistics import client_of
@@ -37,14 +36,15 @@ from awoke.console.views import (
     SettingView,
     SwarmNode,
 )
+from awoke.declare.routing import Route
 from awoke.errors import AwokeError
-from awoke.events import Event
-from awoke.metrics.recorder import Health, Owned, PartitionState
-from awoke.printable import text_of
-from awoke.routing import Route
-from awoke.secrets import key_hash, shown_value
+from awoke.observe.events import Event
+from awoke.observe.metrics.recorder import Health, Owned, PartitionState
 from awoke.settings import Loaded
 from awoke.settings.fields import COMMANDS
+from awoke.text.printable import text_of
+from awoke.text.secrets import key_hash, shown_value
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 PARTITIONS_MAX = 1_000
 """The most partitions of a report; those with failing messages and pauses come first."""

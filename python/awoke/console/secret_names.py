@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from awoke.codecs.formats import Part
 from awoke.console.views import Report, SecretFields
-from awoke.secret_paths import SecretPaths
-from awoke.secret_topics import Declaring, Form, SecretPart, SecretTopics, declared_by
+from awoke.declare.secret_topics import Declaring, Form, SecretPart, SecretTopics, declared_by
+from awoke.payloads.formats.format import Part
+from awoke.payloads.secret_paths import SecretPaths
 
 logger = logging.getLogger(__name__)
 

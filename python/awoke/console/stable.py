@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from awoke._clock import wall_ms
 from awoke.console.client_statistics import OneClient, PartitionStatistics
+from awoke.waiting.clock import wall_ms
 
 
 class Stable(NamedTuple):

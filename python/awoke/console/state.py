@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke._clock import wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.error_kinds import ErrorKinds
@@ -29,9 +28,10 @@ from awoke.console.views import (
     Report,
     SecretFields,
 )
+from awoke.declare.reader import Reader
 from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
-from awoke.reader import Reader
 from awoke.settings import Settings
+from awoke.waiting.clock import wall_ms
 
 SILENT_AFTER = 3
 """Intervals without a report."""

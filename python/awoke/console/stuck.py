@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from awoke.console.open_transactions import is_read_to, open_of
 from awoke.console.producing_views import Output
 from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Partition, Reason, Report
-from awoke.durations import duration
+from awoke.text.durations import duration
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from awoke.console.views import AppView, Partition, Report
-from awoke.durations import duration
-from awoke.printable import harmless
+from awoke.text.durations import duration
+from awoke.text.printable import harmless
 
 NONE = "-"
 ROWS_MAX = 500

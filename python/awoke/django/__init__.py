@@ -3,7 +3,7 @@
 `INSTALLED_APPS` needs `"awoke.django"`. Needs the extra `django`.
 """
 
-from awoke.extras import needs
+from awoke.preconditions.extras import needs
 
 needs("django", "django")
 

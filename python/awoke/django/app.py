@@ -12,7 +12,7 @@ from django.db import transaction
 import awoke
 from awoke.django import connections
 from awoke.errors import ForkedClientError
-from awoke.message import ProduceOptions
+from awoke.payloads.message import ProduceOptions
 
 TARGET = "app"
 """The entry of `settings.AWOKE` that names the app."""

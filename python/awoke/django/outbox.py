@@ -12,8 +12,8 @@ from django.db import connections, router
 
 import awoke
 from awoke.django.models import OutboxMessage
-from awoke.message import Outgoing
-from awoke.middleware import through
+from awoke.payloads.message import Outgoing
+from awoke.produce.middleware import through
 
 CHANNEL = "awoke_outbox"
 """The channel on which PostgreSQL tells a relay of new rows, when they are committed."""

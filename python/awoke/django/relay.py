@@ -25,11 +25,11 @@ from django.db import DatabaseError, connections
 
 import awoke
 from awoke.admin import Admin
-from awoke.backoff import Backoff
+from awoke.declare.starts import Start
 from awoke.django.models import OutboxMessage
 from awoke.django.outbox import CHANNEL
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
-from awoke.starts import Start
+from awoke.waiting.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ Needs the extra `fastapi`.
 """
 
 from awoke.asgi import CallsMiddleware, lifespan
-from awoke.extras import needs
+from awoke.preconditions.extras import needs
 
 needs("fastapi", "fastapi")
 

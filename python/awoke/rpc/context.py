@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, Unpack
 
-from awoke._clock import monotonic_s
 from awoke._native import IncomingCall
 from awoke.errors import ClosedError
-from awoke.message import RecordOptions
+from awoke.payloads.message import RecordOptions
+from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ is None. Numbers are big-endian.
 
 from __future__ import annotations
 
-from awoke.codecs.formats import Encoded
+from awoke.payloads.formats.format import Encoded
 
 MAGIC = b"\xffrpc"
 

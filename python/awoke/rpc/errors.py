@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from awoke.errors import BrokerUnreachable, ClosedError, OperationTimeout, QueueFull, RpcError, UnknownTopic
-from awoke.registry.errors import RegistryError
+from awoke.payloads.registry.errors import RegistryError
 
 __all__ = [
     "Aborted",

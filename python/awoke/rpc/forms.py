@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from awoke.codecs import protobuf_classes
-from awoke.codecs.codec import takes_none
-from awoke.codecs.formats import Coding, Encoded, Format, Place, decoder_of, encoder_of, type_of
 from awoke.errors import AwokeError, ConfigError, EncodeError
-from awoke.registry.errors import RegistryError, SchemaNotFound
-from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.formats import protobuf_classes
+from awoke.payloads.formats.codec import takes_none
+from awoke.payloads.formats.format import Coding, Encoded, Format, Place, decoder_of, encoder_of, type_of
+from awoke.payloads.registry.errors import RegistryError, SchemaNotFound
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc.envelope import closed, opened
 from awoke.rpc.protocol import Topics
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke.codecs import json
 from awoke.errors import RpcError
+from awoke.payloads.formats import json
 
 PREFIX = "rpc-"
 """Prefix of the protocol's headers."""

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from awoke.errors import ConfigError
-from awoke.oauth import check_function
-from awoke.secrets import shown_fields, shown_repr
+from awoke.settings.oauth import check_function
+from awoke.text.secrets import shown_fields, shown_repr
 
 PORT_MAX = 65_535
 COMMANDS = ("quiet", "stop", "reload", "scale", "stacks", "pause", "resume", "seek", "skip", "retry", "dead_letter")

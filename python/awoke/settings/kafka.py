@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from awoke import checks
 from awoke.errors import ConfigError
-from awoke.oauth import ClientProperties, TokenSource
+from awoke.preconditions import checks
 from awoke.settings.fields import Settings
+from awoke.settings.oauth import ClientProperties, TokenSource
 
 KafkaValue = str | int | float | bool
 

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke import environment
 from awoke.errors import ConfigError
-from awoke.memory_limit import MEGABYTE, fitting_mb, memory_limit_bytes
-from awoke.secrets import shown_value
+from awoke.settings import environment
 from awoke.settings.fields import ALL_NAMES, AnySettings, RunSettings, Settings
 from awoke.settings.files import files
 from awoke.settings.kafka import (
@@ -25,6 +23,8 @@ from awoke.settings.kafka import (
     poll_interval_s,
     properties_of,
 )
+from awoke.settings.memory_limit import MEGABYTE, fitting_mb, memory_limit_bytes
+from awoke.text.secrets import shown_value
 
 
 class Explained(NamedTuple):

@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from awoke.errors import AwokeError, ConfigError
+from awoke.observe.web import http, listener
+from awoke.observe.web.http import HttpListener
+from awoke.observe.web.listener import Listener, Peer, Respond
+from awoke.observe.web.loop import Loop
 from awoke.swarm import audited, command_lines, linux, protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.merging import health_of, merged, of_nodes, stacks_of, threads_of
@@ -18,10 +22,6 @@ from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.rolling import OnEnd
 from awoke.swarm.socket_file import SocketFile
-from awoke.web import http, listener
-from awoke.web.http import HttpListener
-from awoke.web.listener import Listener, Peer, Respond
-from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 

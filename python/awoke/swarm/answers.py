@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
 from awoke.swarm.gathering import Gatherings
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.resumes import Resumes
-from awoke.web.loop import Loop
 
 
 class Answers:

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from awoke.app import App
+from awoke.app.app import App
 from awoke.console.commands.verbs import VERBS
 from awoke.console.views import StackOfThread
 from awoke.errors import AwokeError, ConfigError, RpcError
+from awoke.observe.web.listener import Peer
 from awoke.rpc.errors import InvalidArgument
 from awoke.swarm import audited, command_lines
-from awoke.web.listener import Peer
 
 ACTS = audited.ACTS | {"quiet", "stop"}
 RECORDED = ACTS | {"resume", "skip", "stacks"}

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from awoke._native import Notifier
-from awoke.app import App
+from awoke.app.app import App
 from awoke.errors import AwokeError, ConfigError
+from awoke.observe.web import listener
+from awoke.observe.web.listener import Listener, Peer, Respond
+from awoke.observe.web.loop import Loop
 from awoke.swarm import command_lines
 from awoke.swarm.app_commands import AppCommands
 from awoke.swarm.socket_file import SocketFile, SocketTaken
-from awoke.web import listener
-from awoke.web.listener import Listener, Peer, Respond
-from awoke.web.loop import Loop
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ import pwd
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from awoke import _time
+from awoke.observe.web.listener import Peer
 from awoke.swarm import protocol
-from awoke.web.listener import Peer
+from awoke.waiting import time as _time
 
 if TYPE_CHECKING:
     from awoke.console.views import Audit

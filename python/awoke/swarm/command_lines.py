@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from awoke.errors import ConfigError
-from awoke.printable import harmless_json
+from awoke.text.printable import harmless_json
 
 TOPIC_MAX = 249
 """The most characters of a topic's name in Kafka."""

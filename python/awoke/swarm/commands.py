@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Any
 
 from awoke.errors import ConfigError
-from awoke.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN
+from awoke.observe.web.loop import Loop
 from awoke.swarm import systemd
 from awoke.swarm.answers import Answers
 from awoke.swarm.mold_control import several_nodes
@@ -17,7 +17,7 @@ from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.rolling import OnEnd
-from awoke.web.loop import Loop
+from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN
 
 logger = logging.getLogger(__name__)
 

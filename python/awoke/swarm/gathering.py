@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
+from awoke.observe.web.deadlines import Deadline
+from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.web.deadlines import Deadline
-from awoke.web.loop import Loop
 
 GATHER_WITHIN_S = 5.0
 """Nodes that do not answer within this are left out."""

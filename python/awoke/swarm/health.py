@@ -7,13 +7,13 @@ import signal
 from collections.abc import Mapping
 from typing import Protocol
 
-from awoke.durations import duration
+from awoke.observe.web.deadlines import Deadline, Deadlines
 from awoke.swarm import linux
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.protocol import Vitals
-from awoke.web.deadlines import Deadline, Deadlines
+from awoke.text.durations import duration
 
 logger = logging.getLogger(__name__)
 

@@ -18,18 +18,18 @@ import traceback
 
 import msgspec
 
-from awoke.app import App
-from awoke.application import find_app
+from awoke.app.app import App
+from awoke.app.application import find_app
 from awoke.errors import AwokeError, ConfigError
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
-from awoke.printable import indented
-from awoke.runtime import ledger
-from awoke.runtime.dependencies import parameters_of_routes
-from awoke.runtime.ledger import Ledger
-from awoke.secrets import without_userinfo
+from awoke.observe import ledger
+from awoke.observe.ledger import Ledger
+from awoke.runtime.process.dependencies import parameters_of_routes
 from awoke.swarm import linux, protocol
 from awoke.swarm.node import BLOCKED, run_node
 from awoke.swarm.options import Options
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
+from awoke.text.printable import indented
+from awoke.text.secrets import without_userinfo
 
 BASE_THREADS = 1
 """The number of threads that a process may have when it forks."""

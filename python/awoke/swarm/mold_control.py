@@ -13,17 +13,17 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from awoke._time import monotonic_s
-from awoke.durations import duration
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
+from awoke.observe.web.deadlines import Deadline
+from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.policy import MoldPolicy
 from awoke.swarm.signals import SIGNALS
-from awoke.web.deadlines import Deadline
-from awoke.web.loop import Loop
+from awoke.text.durations import duration
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
+from awoke.waiting.time import monotonic_s
 
 logger = logging.getLogger(__name__)
 

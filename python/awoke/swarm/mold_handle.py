@@ -7,9 +7,9 @@ import signal
 import socket
 from enum import StrEnum
 
-from awoke._time import monotonic_s
 from awoke.swarm import protocol
 from awoke.swarm.pidfd import Pidfd
+from awoke.waiting.time import monotonic_s
 
 
 class MoldState(StrEnum):

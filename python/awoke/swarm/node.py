@@ -16,21 +16,21 @@ from typing import Any
 
 import msgspec
 
-from awoke import logs
 from awoke._native import Lifeline
-from awoke.app import App
+from awoke.app.app import App
 from awoke.console.commands.actions import place_of
 from awoke.console.views import SwarmNode
 from awoke.errors import AwokeError, ConfigError, RpcError, UnknownTopic
-from awoke.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
+from awoke.observe import logs
+from awoke.observe.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.rpc.errors import InvalidArgument
-from awoke.runtime.inbox import Inbox
-from awoke.runtime.runner import AppRunner
-from awoke.runtime.signals import wait_and_stop
+from awoke.runtime.process.inbox import Inbox
+from awoke.runtime.process.runner import AppRunner
+from awoke.runtime.process.signals import wait_and_stop
 from awoke.swarm import app_commands, audited, linux, protocol
 from awoke.swarm.asking import SupervisorSocket
 from awoke.swarm.options import Options
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
 
 logger = logging.getLogger(__name__)
 

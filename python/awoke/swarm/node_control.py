@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from awoke._time import monotonic_s
-from awoke.durations import duration
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
+from awoke.observe.web.deadlines import Deadline
+from awoke.observe.web.loop import Loop
 from awoke.swarm import linux, protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.health import Health
@@ -29,8 +28,9 @@ from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.policy import RestartPolicy
 from awoke.swarm.protocol import Vitals
 from awoke.swarm.rolling import Roll
-from awoke.web.deadlines import Deadline
-from awoke.web.loop import Loop
+from awoke.text.durations import duration
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
+from awoke.waiting.time import monotonic_s
 
 logger = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 
-from awoke._time import monotonic_s
 from awoke.swarm import linux
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.protocol import TEXT_MAX, Vitals
+from awoke.waiting.time import monotonic_s
 
 VITALS_LATE_S = 10.0
 """A sign of life may count the partitions wrongly for this long after they have changed."""

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from awoke.errors import ConfigError
-from awoke.secrets import shown_fields, shown_repr
+from awoke.operate.socket_paths import own_folder as own_folder
+from awoke.operate.socket_paths import socket_path as socket_path
 from awoke.settings import RunSettings
-from awoke.socket_paths import own_folder as own_folder
-from awoke.socket_paths import socket_path as socket_path
+from awoke.text.secrets import shown_fields, shown_repr
 
 DEFAULTS = RunSettings()
 

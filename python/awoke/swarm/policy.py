@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from awoke._time import monotonic_s
-from awoke.backoff import Backoff
-from awoke.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_TOO_MANY_RESTARTS
+from awoke.text.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_TOO_MANY_RESTARTS
+from awoke.waiting.backoff import Backoff
+from awoke.waiting.time import monotonic_s
 
 FIRST_S, LIMIT_S = 1.0, 60.0
 HEALTHY_S = 60.0

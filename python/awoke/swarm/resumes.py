@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any
 
+from awoke.observe.web.deadlines import Deadline
+from awoke.observe.web.loop import Loop
 from awoke.swarm import command_lines, protocol
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.web.deadlines import Deadline
-from awoke.web.loop import Loop
 
 ANSWER_WITHIN_S = 5.0
 """Nodes that do not answer within this are named in the answer."""

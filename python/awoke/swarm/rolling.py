@@ -20,11 +20,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum, StrEnum, auto
 from typing import Any, Protocol
 
+from awoke.observe.web.deadlines import Deadline, Deadlines
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.web.deadlines import Deadline, Deadlines
 
 logger = logging.getLogger(__name__)
 

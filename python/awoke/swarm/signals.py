@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import Callable
 
-from awoke.web.loop import Loop
+from awoke.observe.web.loop import Loop
 
 SIGNALS = (
     signal.SIGTERM,

@@ -11,8 +11,8 @@ import weakref
 from pathlib import Path
 
 from awoke.errors import ConfigError
+from awoke.observe.web.listener import QUEUE_MAX, ROOT, peer_uid
 from awoke.swarm.options import own_folder
-from awoke.web.listener import QUEUE_MAX, ROOT, peer_uid
 
 OWN_MODE = 0o700
 PATH_BYTES_MAX = 107

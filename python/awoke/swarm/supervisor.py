@@ -19,6 +19,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from awoke.observe.web.loop import Loop
 from awoke.swarm import linux, systemd
 from awoke.swarm.admin import AdminEndpoint
 from awoke.swarm.answers import Answers
@@ -26,7 +27,6 @@ from awoke.swarm.commands import Commands
 from awoke.swarm.options import Options
 from awoke.swarm.signals import Signals
 from awoke.swarm.watching import Watch
-from awoke.web.loop import Loop
 
 
 class Supervisor:

@@ -7,7 +7,7 @@ import os
 import socket
 from enum import Enum, auto
 
-from awoke.web.deadlines import Deadline, Deadlines
+from awoke.observe.web.deadlines import Deadline, Deadlines
 
 
 class Timer(Enum):

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from awoke.extras import needs
-from awoke.web.loop import Loop
+from awoke.observe.web.loop import Loop
+from awoke.preconditions.extras import needs
 
 logger = logging.getLogger(__name__)
 

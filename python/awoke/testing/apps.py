@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from awoke.app import App
-from awoke.embedded import EmbeddedCluster
-from awoke.runtime.runner import AppRunner
+from awoke.app.app import App
+from awoke.runtime.process.embedded import EmbeddedCluster
+from awoke.runtime.process.runner import AppRunner
 from awoke.settings import KafkaValue
 
 __all__ = ["EmbeddedCluster", "running"]

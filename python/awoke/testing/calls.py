@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from awoke._native import Batch, HookJob, Job, Message
-from awoke.app import APPS, App
-from awoke.codecs import json
-from awoke.consumer import Consumer, current_job
+from awoke.app.app import APPS, App
+from awoke.declare.consumer import Consumer, current_job
+from awoke.declare.handlers import check_ran
+from awoke.declare.routing import Route
 from awoke.errors import ConfigError
-from awoke.handlers import check_ran
-from awoke.producer import Producer
-from awoke.registry.schemas import SchemaNeeded, load_here
-from awoke.routing import Route
+from awoke.payloads.formats import json
+from awoke.payloads.registry.schemas import SchemaNeeded, load_here
+from awoke.produce.producer import Producer
 from awoke.rpc.responder.answers import encoded
 from awoke.rpc.responder.methods import Method
-from awoke.runtime.handler_calls import HandlerCalls
-from awoke.runtime.instances import Instances, finished, owner_of
-from awoke.runtime.outputs import Yielded
+from awoke.runtime.jobs.handler_calls import HandlerCalls
+from awoke.runtime.jobs.instances import Instances, finished, owner_of
+from awoke.runtime.jobs.outputs import Yielded
 from awoke.testing.memory.encoding import parts_for
 from awoke.testing.memory.job import MemoryHook, MemoryJob
 from awoke.testing.memory.partition import MemoryPartition

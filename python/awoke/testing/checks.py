@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from awoke._native import EventBox
-from awoke.events.pump import pump
+from awoke.observe.events.pump import pump
 from awoke.settings import embedded
 from awoke.testing.probe import Probe, reads_from_the_start
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from awoke._clock import monotonic_s
 from awoke._native import TakenClock
+from awoke.waiting.clock import monotonic_s
 
 STEPS_MAX = 100_000
 """The most moments that one call moves to: a tick of a millisecond takes them in 100 seconds."""

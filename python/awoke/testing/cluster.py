@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from awoke.admin import Admin
-from awoke.app import App
-from awoke.embedded import EmbeddedCluster
+from awoke.app.app import App
+from awoke.declare.group_routes import OWN
 from awoke.errors import ConfigError, KafkaError, UnknownTopic
-from awoke.group_routes import OWN
+from awoke.payloads.topics import Topic
 from awoke.rpc.protocol import Topics
+from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import KafkaValue
-from awoke.topics import Topic
 
 QUICK: Mapping[str, KafkaValue] = {"reconnect.backoff.ms": 1, "retry.backoff.ms": 10}
 """Properties of clients of embedded brokers. librdkafka (2.12.1) waits for half of the first, and at least 11 ms,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol
 
-from awoke.app import App
-from awoke.embedded import EmbeddedCluster
+from awoke.app.app import App
 from awoke.errors import ConfigError, OperationTimeout
+from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.testing.fault_script import Script, Step
 from awoke.testing.nodes import kill_node
 

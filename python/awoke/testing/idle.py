@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from awoke._native import PendingStep, Scheduler
-from awoke._waiting import call_back
 from awoke.admin import Admin
 from awoke.admin.client import TIMEOUT_S
 from awoke.admin.connection import ASK_AGAIN_S
-from awoke.drive import drive
 from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownGroup, UnknownTopic
-from awoke.printable import shown
-from awoke.runtime.group_run import GroupRun
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.group_run import GroupRun
+from awoke.runtime.process.runner import AppRunner
 from awoke.testing.recorder import Changes, Recorder
+from awoke.text.printable import shown
+from awoke.waiting.drive import drive
+from awoke.waiting.handles import call_back
 
 Place = tuple[str, int]
 """Topic and partition."""

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from awoke import dead_letter
 from awoke._native import make_batch
-from awoke.app import App
-from awoke.dead_letters.letters import Letter
+from awoke.app.app import App
 from awoke.errors import ConfigError
+from awoke.operate.dead_letters.letters import Letter
+from awoke.payloads import dead_letter
 from awoke.testing.memory.process import route_of
 from awoke.testing.recordings.replay import one_by_one
 from awoke.testing.route_results import Output, RouteRun

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from awoke._clock import wall_ms
 from awoke._native import Batch, Decoders, Message, make_batch
-from awoke.codecs.codec import BY_TYPE
-from awoke.message import Headers, header_pairs
+from awoke.payloads.formats.codec import BY_TYPE
+from awoke.payloads.message import Headers, header_pairs
+from awoke.waiting.clock import wall_ms
 
 __all__ = ["batch", "message"]
 

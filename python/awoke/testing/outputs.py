@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from awoke._native import Message
-from awoke.drive import drive
-from awoke.reader import Reader
+from awoke.declare.reader import Reader
 from awoke.settings import KafkaValue
 from awoke.testing.records import SentMessage
+from awoke.waiting.drive import drive
 
 QUICK_END: Mapping[str, KafkaValue] = {"fetch.wait.max.ms": 10}
 """Brokers answer a fetch at the end of a partition after this time: only then is the end known."""

@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from awoke._waiting import Delivery
-from awoke.app import App
+from awoke.app.app import App
+from awoke.declare.routing import Route
+from awoke.declare.starts import start_of
 from awoke.errors import OperationTimeout
-from awoke.producer import Producer
-from awoke.routing import Route
-from awoke.runtime.runner import AppRunner
+from awoke.payloads.topics import Topic
+from awoke.produce.producer import Producer
+from awoke.runtime.process.runner import AppRunner
 from awoke.settings import Settings
-from awoke.starts import start_of
 from awoke.testing.idle import RunningApp
 from awoke.testing.outputs import Outputs
 from awoke.testing.recorder import Changes, Recorder
 from awoke.testing.records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
-from awoke.topics import Topic
+from awoke.waiting.handles import Delivery
 
 TIMEOUT_S = 30.0
 

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from awoke._native import Batch, Message
-from awoke.app import App
-from awoke.events import (
+from awoke.app.app import App
+from awoke.declare.incoming import Incoming
+from awoke.declare.routing import Route
+from awoke.observe.events import (
     ClientStatistics,
     Event,
     JobFailed,
@@ -24,10 +26,8 @@ from awoke.events import (
     OffsetsCommitted,
     PartitionsAssigned,
 )
-from awoke.incoming import Incoming
-from awoke.routing import Route
-from awoke.runtime.ledger import current_work
-from awoke.runtime.overdue import Running
+from awoke.observe.ledger import current_work
+from awoke.runtime.watch.overdue import Running
 from awoke.testing.records import Call, Commit, DeadLetter, Failure, Retry
 
 NO_LIMIT_S = 0.0

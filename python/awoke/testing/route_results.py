@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 from awoke._native import make_batch
-from awoke.dead_letter import HEADERS, origin
-from awoke.events import Event, HookFailed, JobFailed, MessageDeadLettered, MessageSkipped
-from awoke.routing import Route
+from awoke.declare.routing import Route
+from awoke.observe.events import Event, HookFailed, JobFailed, MessageDeadLettered, MessageSkipped
+from awoke.payloads.dead_letter import HEADERS, origin
 from awoke.testing.memory.partition import Entry
 from awoke.testing.memory.process import MemoryProcess
 from awoke.testing.memory.producing import Sent

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from awoke.app import App
-from awoke.drive import drive
+from awoke.app.app import App
+from awoke.declare.routing import Route
 from awoke.errors import ConfigError
-from awoke.routing import Route
 from awoke.testing.memory.encoding import parts_for
 from awoke.testing.memory.process import MemoryProcess, route_of
 from awoke.testing.memory.producing import Sent
 from awoke.testing.memory.running import MemoryRun
 from awoke.testing.route_results import Place, RouteRun, result_of
+from awoke.waiting.drive import drive
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from awoke.admin import Admin
-from awoke.app import App
+from awoke.app.app import App
 from awoke.testing.checks import Baseline, problems_of
 from awoke.testing.cluster import TestCluster, create_topics_of
 from awoke.testing.idle import Idleness

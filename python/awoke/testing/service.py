@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from awoke.app import App
+from awoke.app.app import App
+from awoke.declare.handlers import kind_of
 from awoke.errors import ConfigError
-from awoke.handlers import kind_of
 from awoke.testing.probe import Probe
 
 

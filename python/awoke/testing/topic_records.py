@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from awoke.declare.reader import Reader
 from awoke.errors import AwokeError
-from awoke.reader import Reader
 from awoke.settings import KafkaValue
 from awoke.testing.outputs import QUICK_END
 from awoke.testing.probe import Probe

@@ -15,7 +15,7 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.registry.schemas import Schemas
+from awoke.payloads.registry.schemas import Schemas
 from awoke.testing import EmbeddedRegistry, running
 from tests.support.clusters import Cluster, unique
 from tests.support.protobuf_classes import Line

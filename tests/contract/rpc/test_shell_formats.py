@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.codecs.avro_types import schema_of as avro_schema_of
-from awoke.codecs.json_schema import schema_of as json_schema_of
-from awoke.codecs.protobuf import own_schema
-from awoke.registry import Reference, Schema
+from awoke.payloads.formats.avro_types import schema_of as avro_schema_of
+from awoke.payloads.formats.json_schema import schema_of as json_schema_of
+from awoke.payloads.formats.protobuf import own_schema
+from awoke.payloads.registry import Reference, Schema
 from awoke.testing import EmbeddedRegistry, running
 from tests.support.clusters import Cluster
 from tests.support.command_line import awoke_says

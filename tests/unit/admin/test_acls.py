@@ -9,7 +9,7 @@ import pytest
 import awoke
 from awoke.admin.acls import OPERATIONS, Acls
 from awoke.admin.results import EVERY_ACL
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 from tests.unit.admin.fakes import FakeConnection
 
 READ = awoke.Acl("topic", "orders", "User:a", "read")

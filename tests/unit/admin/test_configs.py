@@ -6,7 +6,7 @@ import pytest
 
 import awoke
 from awoke.admin.configs import SOURCES, Configs
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 from tests.unit.admin.fakes import FakeConnection
 
 REFUSED = (40, "INVALID_CONFIG", "Unknown topic config name: colour")

@@ -9,7 +9,7 @@ import pytest
 
 import awoke
 from awoke.admin.connection import ADVICE, Connection, Options, check, check_offsets, refused
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 
 
 def test_an_entry_without_an_error_passes() -> None:

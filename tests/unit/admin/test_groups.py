@@ -8,8 +8,8 @@ import pytest
 
 import awoke
 from awoke.admin.groups import Groups, counted_members
-from awoke.drive import drive
 from awoke.errors import kafka_error
+from awoke.waiting.drive import drive
 from tests.unit.admin.fakes import FakeConnection
 
 LOADING = (14, "COORDINATOR_LOAD_IN_PROGRESS", "loading")

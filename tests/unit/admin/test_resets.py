@@ -11,7 +11,7 @@ import awoke
 from awoke.admin.groups import Groups
 from awoke.admin.resets import Resets, check_target
 from awoke.admin.topics import Topics
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 from tests.unit.admin.fakes import FakeConnection
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import awoke
 from awoke.admin.topics import EARLIEST, LATEST, Topics
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 from tests.unit.admin.fakes import METADATA, FakeConnection
 
 WITHIN_S = 600.0

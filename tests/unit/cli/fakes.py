@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from typer.testing import CliRunner
 
 import awoke
-from awoke import dead_letter as form
 from awoke.admin import BrokerInfo, ConfigEntry, GroupInfo, GroupListing, OffsetChange, PartitionInfo, TopicInfo
 from awoke.cli.main import command_line
-from awoke.dead_letters.letters import Letter, letter_of
+from awoke.operate.dead_letters.letters import Letter, letter_of
+from awoke.payloads import dead_letter as form
 from tests.support.messages import stored_message
 
 FIRST_MS = 1_760_000_000_000

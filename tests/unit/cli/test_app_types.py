@@ -9,9 +9,9 @@ import pytest
 import typer
 
 import awoke
-from awoke import application
+from awoke.app import application
 from awoke.cli.app_types import HIDDEN_BECAUSE, check_keeps, check_with_app, shown_by, types_of
-from awoke.registry import RegistryUnavailable
+from awoke.payloads.registry import RegistryUnavailable
 from tests.support.messages import stored_message
 
 

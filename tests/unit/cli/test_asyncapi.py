@@ -22,7 +22,7 @@ def run(*words: str) -> Any:
 def app(monkeypatch: pytest.MonkeyPatch) -> awoke.App:
     app = awoke.App("shop", group="sellers")
     app.on("orders", value=dict[str, int])(lambda message: None)
-    monkeypatch.setattr("awoke.application.find_app", lambda target: app)
+    monkeypatch.setattr("awoke.app.application.find_app", lambda target: app)
     return app
 
 

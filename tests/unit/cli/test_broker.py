@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke.cli import broker as module
 from awoke.cli.broker import broker
-from awoke.runtime.inbox import Inbox
+from awoke.runtime.process.inbox import Inbox
 
 
 def test_the_command_runs_until_a_signal_and_says_how_to_use_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_another_address_needs_a_login(monkeypatch: pytest.MonkeyPatch, host: st
 
 
 def test_an_app_is_imported_and_gets_the_brokers_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("awoke.application.find_app", {"shop:app": awoke.App("shop")}.__getitem__)
+    monkeypatch.setattr("awoke.app.application.find_app", {"shop:app": awoke.App("shop")}.__getitem__)
     app = found_app("shop:app", {"bootstrap_servers": "a:1", "kafka": {"client.id": "b"}})
     assert (app.settings.bootstrap_servers, app.settings.kafka["client.id"]) == ("a:1", "b")
 

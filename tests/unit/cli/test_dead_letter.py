@@ -11,14 +11,14 @@ import pytest
 import typer
 
 import awoke
-from awoke import application
-from awoke import dead_letter as form
+from awoke.app import application
 from awoke.cli import dead_letter as commands
 from awoke.cli import letters
 from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, in_range, left_out, report, shortened, whole
 from awoke.cli.targets import Targets
-from awoke.dead_letters.letters import Letter, letter_of
-from awoke.registry import Schema, SchemaRegistry
+from awoke.operate.dead_letters.letters import Letter, letter_of
+from awoke.payloads import dead_letter as form
+from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique
 from tests.support.messages import changed, stored_message

@@ -11,8 +11,8 @@ import awoke
 from awoke.cli import letters
 from awoke.cli.dead_letter_try import value_of
 from awoke.cli.main import command_line
-from awoke.secret_paths import SecretPaths
-from awoke.secret_topics import SecretPart
+from awoke.declare.secret_topics import SecretPart
+from awoke.payloads.secret_paths import SecretPaths
 from tests.unit.testing.test_letter_trial import lettered
 
 
@@ -26,7 +26,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> awoke.App:
             raise ValueError("\x1b[2Jno good")
         return message.value + b"\x1b"
 
-    monkeypatch.setattr("awoke.application.find_app", lambda target: app)
+    monkeypatch.setattr("awoke.app.application.find_app", lambda target: app)
     return app
 
 

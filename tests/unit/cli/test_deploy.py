@@ -15,7 +15,7 @@ from awoke.cli.main import command_line
 @pytest.fixture(autouse=True)
 def app(monkeypatch: pytest.MonkeyPatch) -> None:
     app = awoke.App("shop", shutdown_timeout_s=100.0, metrics_port=9_999)
-    monkeypatch.setattr("awoke.application.find_app", lambda target: app)
+    monkeypatch.setattr("awoke.app.application.find_app", lambda target: app)
 
 
 def output(*words: str) -> str:

@@ -92,7 +92,7 @@ def test_the_checklist_has_the_routes_and_topics_of_an_app(monkeypatch: pytest.M
     app.on("orders", dead_letter="orders.dead", retry=awoke.Retry(attempts=3), max_processing_s=9.0)(
         lambda message: None
     )
-    monkeypatch.setattr("awoke.application.find_app", lambda target: app)
+    monkeypatch.setattr("awoke.app.application.find_app", lambda target: app)
     done = run("doctor", "shop:app", "--production", "-b", "a:1,b:1")
     assert "missing: topic orders exists: awoke topics create orders\n" in done.output
     assert "missing: topic orders.dead exists" in done.output

@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke.cli import letters
-from awoke.dead_letters.letters import Letter
+from awoke.operate.dead_letters.letters import Letter
 from tests.support.messages import stored_message
 from tests.unit.cli.fakes import stored
 

@@ -11,7 +11,7 @@ import pytest
 import awoke
 from awoke.cli import produce as module
 from awoke.cli.produce import Sent, Shape, key_text, opened, size_of
-from awoke.registry import Schema, SchemaRegistry
+from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.unit.cli.fakes import FakeAdmin, run
 

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import application, testing
+from awoke import testing
+from awoke.app import application
 from awoke.testing.recordings.masks import MaskRefused
 from awoke.testing.recordings.recording import Recording, read_recording
 from tests.support.clusters import MockCluster, unique

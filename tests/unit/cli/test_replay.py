@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import application
+from awoke.app import application
 from awoke.testing.messages import Parts
 from awoke.testing.recordings.recording import Recorded, Recording, write_recording
 from tests.unit.cli.fakes import run

@@ -10,9 +10,9 @@ import pytest
 
 import awoke
 from awoke.cli.rpc import cells, value_of
-from awoke.codecs.formats import Encoded
-from awoke.registry import Schema, SchemaRegistry
-from awoke.registry.schemas import loading
+from awoke.payloads.formats.format import Encoded
+from awoke.payloads.registry import Schema, SchemaRegistry
+from awoke.payloads.registry.schemas import loading
 from awoke.rpc import forms
 from awoke.testing.registry import EmbeddedRegistry
 from tests.unit.cli.fakes import run

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from awoke.swarm.options import Options
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from tests.unit.cli.fakes import run
 
 
@@ -65,7 +65,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
     started = Started()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/me")
-    monkeypatch.setattr("awoke.application.find_app", lambda target: started)
+    monkeypatch.setattr("awoke.app.application.find_app", lambda target: started)
     monkeypatch.setattr("awoke.swarm.app_socket.open_app_socket", started.open_socket)
     monkeypatch.setattr("awoke.swarm.supervisor.Supervisor", started.supervisor)
     monkeypatch.setattr("awoke.logs.set_up", lambda level, form: started.logs.append((level, form)))
@@ -193,7 +193,7 @@ def test_a_module_that_raises_is_named(started: Started, monkeypatch: pytest.Mon
     def fail(target: str) -> None:
         raise ZeroDivisionError("mine")
 
-    monkeypatch.setattr("awoke.application.find_app", fail)
+    monkeypatch.setattr("awoke.app.application.find_app", fail)
     done = run("run", "shop:app")
     assert done.exit_code == EXIT_CONFIGURATION
     assert "module 'shop' can't be imported: " in done.output

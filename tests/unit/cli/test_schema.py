@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from awoke.cli import schema as commands
 from awoke.cli.main import command_line
 from awoke.errors import AwokeError, ConfigError
-from awoke.registry import (
+from awoke.payloads.registry import (
     InvalidSchema,
     Reference,
     RegistryUnauthorized,

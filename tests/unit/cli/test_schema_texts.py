@@ -11,7 +11,7 @@ from google.protobuf import timestamp_pb2
 
 from awoke.cli.schema_texts import Side, difference, pretty, reference_of, references_in, schema_in
 from awoke.errors import AwokeError, ConfigError
-from awoke.registry.schema import Reference, Schema
+from awoke.payloads.registry.schema import Reference, Schema
 
 
 @pytest.mark.parametrize(

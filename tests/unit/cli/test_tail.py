@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import application
+from awoke.app import application
 from awoke.cli import tail
-from awoke.registry import RegistryUnavailable, Schema, SchemaRegistry
+from awoke.payloads.registry import RegistryUnavailable, Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.clusters import MockCluster, unique
 from tests.support.messages import stored_message

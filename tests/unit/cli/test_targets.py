@@ -9,10 +9,10 @@ import pytest
 
 from awoke.cli import targets
 from awoke.cli.targets import FOREIGN_MAX, Targets
-from awoke.dead_letter import Origin
-from awoke.dead_letters.letters import Letter
-from awoke.dead_letters.targets import shortened
 from awoke.errors import AppNotFound, ConfigError
+from awoke.operate.dead_letters.letters import Letter
+from awoke.operate.dead_letters.targets import shortened
+from awoke.payloads.dead_letter import Origin
 
 HOSTILE_TOPICS = ("", "..", "a b", "x" * 900_000, "\x1b[31m", "top\x00ic", "\u202e", "[/x]", "a/b")
 

@@ -6,7 +6,7 @@ import pytest
 
 from awoke.console import aborted
 from awoke.console.aborted import CODES_MAX, AbortedTransactions
-from awoke.events import TransactionAborted
+from awoke.observe.events import TransactionAborted
 
 
 def test_aborted_transactions_are_counted_by_code_with_the_last_reason(monkeypatch: pytest.MonkeyPatch) -> None:

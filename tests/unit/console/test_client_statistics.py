@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from awoke.console.client_statistics import PartitionStatistics, client_of
-from awoke.events import ClientStatistics
+from awoke.observe.events import ClientStatistics
 
 
 def event(document: object) -> ClientStatistics:

@@ -10,7 +10,7 @@ import msgspec
 
 from awoke.console.error_records import PENDING_MAX, TRACEBACK_MAX, PendingErrors, fingerprint, record_of
 from awoke.console.views import ErrorRecord
-from awoke.events import BackgroundFailed, JobFailed
+from awoke.observe.events import BackgroundFailed, JobFailed
 
 
 class NoGood(Exception):

@@ -13,7 +13,7 @@ import awoke
 from awoke.console import reporter as module
 from awoke.console.reporter import CLIENT, Reporter, client_settings
 from awoke.errors import BrokerUnreachable, QueueFull
-from awoke.events import ClientStatistics, TransactionAborted
+from awoke.observe.events import ClientStatistics, TransactionAborted
 from awoke.settings import load
 from tests.unit.console.test_reports import group_of, shown_of
 

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 import awoke
-from awoke._clock import monotonic_s
 from awoke.console import reports
 from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
 from awoke.console.stable import Stable
 from awoke.console.views import Report, SecretFields
-from awoke.metrics.recorder import CommitGap, Health, PartitionState
-from awoke.secrets import key_hash
+from awoke.observe.metrics.recorder import CommitGap, Health, PartitionState
 from awoke.settings import load
+from awoke.text.secrets import key_hash
+from awoke.waiting.clock import monotonic_s
 
 LOADED = load({"workers": 3, "kafka": {"sasl.password": "hunter2"}})
 

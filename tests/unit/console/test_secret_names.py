@@ -15,7 +15,7 @@ from awoke.console import secret_names
 from awoke.console.secret_names import names_of, topics_of
 from awoke.console.state import State
 from awoke.console.views import MAJOR, Report, SecretFields
-from awoke.secret_topics import declared_by
+from awoke.declare.secret_topics import declared_by
 from tests.unit.console.web.fakes import FakeLive, report
 
 

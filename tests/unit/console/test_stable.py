@@ -7,7 +7,7 @@ import pytest
 from awoke.console import stable
 from awoke.console.client_statistics import client_of
 from awoke.console.stable import StableOffsets
-from awoke.events import ClientStatistics
+from awoke.observe.events import ClientStatistics
 
 
 def told(

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from awoke._clock import wall_ms
 from awoke.console import state as state_module
 from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import State, group_of, read_view
 from awoke.console.views import MAJOR, Audit, ErrorRecord, Report
-from awoke.embedded import EmbeddedCluster
 from awoke.errors import UnknownGroup, UnknownTopic
+from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import load
+from awoke.waiting.clock import wall_ms
 
 
 def report(node: str = "host.1", sequence: int = 1, at_ms: int | None = None) -> Report:

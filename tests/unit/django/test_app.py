@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 
 from awoke.django import App
-from awoke.drive import drive
+from awoke.waiting.drive import drive
 
 
 def test_settings_come_from_those_of_django_and_arguments_win() -> None:

@@ -8,7 +8,7 @@ from django.db import transaction
 from awoke.django import App, outbox
 from awoke.django.models import OutboxMessage
 from awoke.errors import EncodeError
-from awoke.message import Outgoing
+from awoke.payloads.message import Outgoing
 
 
 @pytest.mark.parametrize(

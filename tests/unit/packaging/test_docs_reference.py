@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 
 import pytest
@@ -11,13 +12,13 @@ import awoke
 import docs_reference
 import docs_site
 from awoke.cli import commands
-from awoke.registry import RegistryError
+from awoke.payloads.registry import RegistryError
 
 
 @pytest.mark.parametrize("name", docs_reference.MODULES)
 def test_every_public_name_has_its_place(name: str) -> None:
-    module = importlib.import_module(name)
-    page = docs_reference.module_page(module)
+    module = pkgutil.resolve_name(name)
+    page = docs_reference.module_page(module, name)
     shown = re.findall(r"^::: .*\.(\w+)$", page, re.MULTILINE)
     assert shown == docs_reference.public_names(module)
     assert all(f"[`{each}`](#" in page for each in shown)
@@ -45,7 +46,7 @@ def page_of(name: str) -> str:
 
 
 def test_a_directive_becomes_signature_and_docstring() -> None:
-    text = docs_reference.without_directives("# Page\n\n::: awoke.registry.errors.RegistryError\n")
+    text = docs_reference.without_directives("# Page\n\n::: awoke.payloads.registry.errors.RegistryError\n")
     assert text.startswith("# Page\n\n### RegistryError(")
     assert (RegistryError.__doc__ or "?").splitlines()[0] in text
 

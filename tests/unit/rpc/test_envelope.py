@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from awoke.codecs import Encoded
+from awoke.payloads.formats import Encoded
 from awoke.rpc.envelope import MAGIC, closed, opened
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import awoke
-from awoke.registry import RegistryUnavailable, Schema, SchemaNotFound
-from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.registry import RegistryUnavailable, Schema, SchemaNotFound
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc import forms
 from awoke.rpc.envelope import MAGIC
 from tests.support.known_schemas import KnownSchemas

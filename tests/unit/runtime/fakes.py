@@ -13,21 +13,21 @@ import pytest
 
 import awoke
 from awoke._native import Job
-from awoke._waiting import resolve
-from awoke.codecs.formats import Coding
-from awoke.drive import drive
-from awoke.incoming import Incoming
-from awoke.injection.overrides import AppDependencies
-from awoke.lifecycle import BetweenJobs
-from awoke.route_options import KindOptions
-from awoke.routing import Route
-from awoke.runtime.assigned import AssignedPartitions
-from awoke.runtime.dependencies import ProcessDependencies
-from awoke.runtime.executor import Executor
-from awoke.runtime.failures import Failures
-from awoke.runtime.ledger import Ledger
+from awoke.declare.incoming import Incoming
+from awoke.declare.injection.overrides import AppDependencies
+from awoke.declare.lifecycle import BetweenJobs
+from awoke.declare.route_options import KindOptions
+from awoke.declare.routing import Route
+from awoke.observe.ledger import Ledger
+from awoke.payloads.formats.format import Coding
+from awoke.payloads.topics import TopicEncoder
+from awoke.runtime.failures.failures import Failures
+from awoke.runtime.jobs.executor import Executor
+from awoke.runtime.process.assigned import AssignedPartitions
+from awoke.runtime.process.dependencies import ProcessDependencies
 from awoke.settings import Settings
-from awoke.topics import TopicEncoder
+from awoke.waiting.drive import drive
+from awoke.waiting.handles import resolve
 
 
 class FakeHandle:

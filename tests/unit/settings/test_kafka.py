@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from awoke.errors import ConfigError
-from awoke.oauth import OAuthToken
 from awoke.settings import Settings, client_properties, load, number, properties_of
 from awoke.settings.kafka import poll_interval_s
+from awoke.settings.oauth import OAuthToken
 
 
 @pytest.mark.parametrize(

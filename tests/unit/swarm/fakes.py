@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 from typing import cast
 
+from awoke.observe.web.deadlines import Deadline, Deadlines
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.web.deadlines import Deadline, Deadlines
 
 OPTIONS = Options(target="a:b", nodes=2, socket="s")
 

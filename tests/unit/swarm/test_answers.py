@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.web.loop import Loop
 
 
 class Asked:

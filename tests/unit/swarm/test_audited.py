@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from awoke.observe.web.listener import Peer
 from awoke.swarm import audited
-from awoke.web.listener import Peer
 
 
 def test_a_user_is_named_by_the_system() -> None:

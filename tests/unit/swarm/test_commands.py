@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 import awoke
-from awoke import exit_codes
+from awoke.observe.web.loop import Loop
 from awoke.swarm import systemd
 from awoke.swarm.answers import Answers
 from awoke.swarm.commands import Commands, SwarmState
@@ -18,7 +18,7 @@ from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.web.loop import Loop
+from awoke.text import exit_codes
 from tests.unit.swarm.fakes import FakePidfd, signals_of, up
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from awoke.observe.web.loop import Loop
 from awoke.swarm import gathering, protocol
 from awoke.swarm.gathering import Gatherings
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.web.loop import Loop
 
 
 class Asked:

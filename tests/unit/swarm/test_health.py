@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from awoke.observe.web.deadlines import Deadline
 from awoke.swarm import health, protocol
 from awoke.swarm.health import Health
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
-from awoke.web.deadlines import Deadline
 from tests.unit.swarm.fakes import OPTIONS, FakeHost, ManualDeadlines, signals_of, up
 
 VITALS = protocol.Vitals(1, 1 << 20, 10, 0, 0, 0, 0, 0, -1)

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from awoke.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.swarm import mold as module
 from awoke.swarm import protocol
 from awoke.swarm.options import Options
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 
 WITHIN_S = 30.0
 APP = "import awoke\napp = awoke.App('shop')\n"

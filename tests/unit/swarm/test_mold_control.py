@@ -12,13 +12,13 @@ from typing import cast
 
 import pytest
 
-from awoke import exit_codes
+from awoke.observe.web.deadlines import Deadline
+from awoke.observe.web.loop import Loop
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.web.deadlines import Deadline
-from awoke.web.loop import Loop
+from awoke.text import exit_codes
 from tests.unit.swarm.fakes import OPTIONS, FakePidfd
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.events import PartitionsAssigned
-from awoke.runtime.inbox import Inbox
-from awoke.runtime.runner import AppRunner
+from awoke.observe.events import PartitionsAssigned
+from awoke.runtime.process.inbox import Inbox
+from awoke.runtime.process.runner import AppRunner
 from awoke.swarm import protocol
 from awoke.swarm.node import Node
 from awoke.swarm.options import Options

@@ -9,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from awoke import exit_codes
+from awoke.observe.web.deadlines import Deadline
+from awoke.observe.web.loop import Loop
 from awoke.swarm import node_control, protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.mold_handle import MoldHandle
@@ -18,8 +19,7 @@ from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.web.deadlines import Deadline
-from awoke.web.loop import Loop
+from awoke.text import exit_codes
 from tests.unit.swarm.fakes import FakePidfd
 
 

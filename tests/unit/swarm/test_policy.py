@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from awoke import exit_codes
 from awoke.swarm import policy
+from awoke.text import exit_codes
 
 
 def test_the_first_restart_is_at_once_and_later_ones_wait() -> None:

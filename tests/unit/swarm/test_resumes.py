@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol, resumes
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.resumes import Resumes
-from awoke.web.loop import Loop
 
 
 class Nodes:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from awoke.observe.web.loop import Loop
 from awoke.swarm.signals import SIGNALS, Signals
-from awoke.web.loop import Loop
 
 
 @pytest.fixture

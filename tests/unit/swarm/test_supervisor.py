@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from awoke import exit_codes
 from awoke.swarm.options import Options
 from awoke.swarm.supervisor import Supervisor
+from awoke.text import exit_codes
 
 RUN = """
 import os

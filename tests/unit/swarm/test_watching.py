@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from awoke.errors import ConfigError
+from awoke.observe.web.loop import Loop
 from awoke.swarm import watching
 from awoke.swarm.watching import Watch
-from awoke.web.loop import Loop
 
 OnEnd = Callable[[str | None], object]
 

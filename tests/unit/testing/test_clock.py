@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from awoke import _clock
 from awoke._native import Signal
 from awoke.rpc.caller.closing import Closing
-from awoke.runtime.scope import Pause, StopToken
+from awoke.runtime.jobs.scope import Pause, StopToken
 from awoke.swarm.policy import RestartPolicy
 from awoke.testing import VirtualClock
+from awoke.waiting import clock as _clock
 from tests.support.waiting import ahang, became, wait_until
 
 HOUR_S = 3_600.0

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import dead_letter
 from awoke._native import make_batch
-from awoke.dead_letters.letters import Letter, letter_of
+from awoke.operate.dead_letters.letters import Letter, letter_of
+from awoke.payloads import dead_letter
 from awoke.testing.letter_trial import trier, try_letter
 
 

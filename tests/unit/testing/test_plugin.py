@@ -20,7 +20,9 @@ def test_a_run_of_pytest_without_the_fixtures_loads_no_client(tmp_path: Path) ->
         "print('loaded', sorted(name for name in sys.modules if name.startswith('awoke.')))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines()[-1] == ("loaded ['awoke._installation', 'awoke.testing', 'awoke.testing.plugin']")
+    assert done.stdout.splitlines()[-1] == (
+        "loaded ['awoke.preconditions', 'awoke.preconditions.installation', 'awoke.testing', 'awoke.testing.plugin']"
+    )
 
 
 def test_time_moves_when_the_messages_have_come(pytester: pytest.Pytester) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import awoke
-from awoke.events import ClientStatistics, HookFailed, JobFailed, MessageDeadLettered
+from awoke.observe.events import ClientStatistics, HookFailed, JobFailed, MessageDeadLettered
 from awoke.testing.recorder import Changes, Processed, Recorder
 
 ERROR = ValueError("no card")

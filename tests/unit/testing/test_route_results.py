@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.events import HookFailed
+from awoke.observe.events import HookFailed
 from awoke.testing.memory.producing import Sent
 from awoke.testing.route_results import Failed, Outcome, Output, RouteRun, State, is_letter
 from awoke.testing.route_runs import run_route

@@ -12,7 +12,7 @@ import pytest
 
 import awoke
 from awoke import testing
-from awoke.events import MessageDeadLettered
+from awoke.observe.events import MessageDeadLettered
 from awoke.testing import Failed, Outcome, Output
 
 

@@ -78,7 +78,7 @@ impl Route {
     }
 }
 
-/// The work on several messages of a partition at once, as Python gives it: `awoke.concurrency.Lanes`.
+/// The work on several messages of a partition at once, as Python gives it: `awoke.declare.concurrency.Lanes`.
 #[derive(FromPyObject)]
 struct Lanes {
     by: String,

@@ -71,7 +71,7 @@ impl DeliveryHandle {
             .result()
             .unwrap_or_else(|| Err(Error::TimedOut { operation: self.inner.operation(), waited: Duration::ZERO }));
         let delivery = answer.map_err(|error| of_delivery(&error))?;
-        let class = DELIVERY.import(py, "awoke._waiting", "Delivery")?;
+        let class = DELIVERY.import(py, "awoke.waiting.handles", "Delivery")?;
         let timestamp_ms = (delivery.timestamp_ms >= 0).then_some(delivery.timestamp_ms);
         // `Delivery(...)` is a Python function, and a synchronous sender makes one for each message: `tuple.__new__` is
         // faster.
@@ -114,7 +114,7 @@ impl DeliveryHandle {
 
     /// Calls `callback(handle)` when the answer is there, on a thread of awoke's; its errors are logged.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: &Bound<'_, PyAny>) -> Result<()> {
-        slf.py().import("awoke._waiting")?.call_method1("call_back", (slf, callback))?;
+        slf.py().import("awoke.waiting.handles")?.call_method1("call_back", (slf, callback))?;
         Ok(())
     }
 

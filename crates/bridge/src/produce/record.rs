@@ -68,7 +68,7 @@ impl Outgoing {
         static RECORD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let Ok(parts) = message.cast::<PyTuple>() else { return Self::new(encoder, message, None, None, None, None) };
         let part = |index: usize| parts.get_item(index).map(|part| Some(part).filter(|part| !part.is_none()));
-        if message.get_type().is(RECORD.import(message.py(), "awoke.message", "Record")?) {
+        if message.get_type().is(RECORD.import(message.py(), "awoke.payloads.message", "Record")?) {
             let partition = part(3)?.map(|partition| partition.extract()).transpose()?;
             let timestamp_ms = part(4)?.map(|timestamp_ms| timestamp_ms.extract()).transpose()?;
             let (key, headers) = (part(1)?, part(2)?);

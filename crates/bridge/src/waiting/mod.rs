@@ -113,5 +113,9 @@ pub fn wait_readable(py: Python<'_>, notifier: &EventFd, deadline: &Deadline) ->
 
 /// Has an event loop wait for a handle: its `__await__`.
 pub fn resolve<'py, T>(handle: &Bound<'py, T>) -> Result<Bound<'py, PyAny>> {
-    Ok(handle.py().import("awoke._waiting")?.call_method1("resolve", (handle.as_any(),))?.call_method0("__await__")?)
+    Ok(handle
+        .py()
+        .import("awoke.waiting.handles")?
+        .call_method1("resolve", (handle.as_any(),))?
+        .call_method0("__await__")?)
 }

@@ -7,13 +7,13 @@ from typing import Any
 
 from awoke.cli.calling.protobuf_arguments import chosen
 from awoke.cli.encoding.registered import writer
-from awoke.codecs import json
-from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Place
 from awoke.errors import AwokeError, ConfigError, EncodeError
-from awoke.printable import printable
-from awoke.registry.errors import RegistryRefused
-from awoke.registry.schemas import SchemaNeeded, Schemas
-from awoke.registry.subjects import topic_name
+from awoke.payloads.formats import json
+from awoke.payloads.formats.format import Encoded, Encoder, Format, HeaderDecoder, Place
+from awoke.payloads.registry.errors import RegistryRefused
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.registry.subjects import topic_name
+from awoke.text.printable import printable
 
 WRITABLE = ("Avro", "JsonSchema", "Protobuf")
 """The formats that the registry has schemas of, as methods name them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from awoke.codecs.protobuf_schemas import Indexes
+from awoke.payloads.formats.protobuf_schemas import Indexes
 
 PARAMETER = re.compile(r"\(\s*\w+\s*:\s*([\w.]+)")
 """The annotation of the first parameter in a signature."""

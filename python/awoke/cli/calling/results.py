@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from awoke.codecs.formats import Encoded, Encoder, Format, HeaderDecoder, Headers, Place
-from awoke.decoding.registered import RegisteredFormat, is_of_all, reason
 from awoke.errors import AwokeError, ConfigError, DecodeError
-from awoke.registry.schemas import Schemas
-from awoke.registry.wire_format import HEADERS
+from awoke.payloads.decoding.registered import RegisteredFormat, is_of_all, reason
+from awoke.payloads.formats.format import Encoded, Encoder, Format, HeaderDecoder, Headers, Place
+from awoke.payloads.registry.schemas import Schemas
+from awoke.payloads.registry.wire_format import HEADERS
 from awoke.rpc.forms import result_place
 
 IN_PYTHON = "a result in another format, as MessagePack, is read in Python: caller.call(…, returns=…)"

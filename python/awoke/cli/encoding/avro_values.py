@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from awoke.cli.encoding.misfits import inside, misfit, place, unknown_field
-from awoke.extras import needs
+from awoke.preconditions.extras import needs
 
 Convert = Callable[[Any], Any]
 

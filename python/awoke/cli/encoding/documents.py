@@ -10,12 +10,12 @@ import msgspec
 
 from awoke.cli.encoding.registered import Write, writer
 from awoke.cli.registry_options import registry_at
-from awoke.codecs.formats import Part
-from awoke.codecs.protobuf_schemas import Indexes
-from awoke.decoding.registered import reason
 from awoke.errors import AwokeError, ConfigError
-from awoke.registry.schema import RegisteredSchema
-from awoke.registry.schemas import Schemas, loading
+from awoke.payloads.decoding.registered import reason
+from awoke.payloads.formats.format import Part
+from awoke.payloads.formats.protobuf_schemas import Indexes
+from awoke.payloads.registry.schema import RegisteredSchema
+from awoke.payloads.registry.schemas import Schemas, loading
 
 Encode = Callable[[bytes], bytes]
 """Returns the bytes of a message for a document; raises ValueError or AwokeError, which says why it can't."""

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from awoke.cli.encoding.misfits import inside, misfit, place, unknown_field
-from awoke.codecs import protobuf_classes, protobuf_schemas
-from awoke.codecs.protobuf_schemas import Indexes
-from awoke.decoding.protobuf_messages import pool_for
-from awoke.decoding.protobuf_sources import NotCompiled
-from awoke.extras import needs
-from awoke.registry import wire_format
-from awoke.registry.schema import RegisteredSchema
-from awoke.registry.schemas import Schemas
+from awoke.payloads.decoding.protobuf_messages import pool_for
+from awoke.payloads.decoding.protobuf_sources import NotCompiled
+from awoke.payloads.formats import protobuf_classes, protobuf_schemas
+from awoke.payloads.formats.protobuf_schemas import Indexes
+from awoke.payloads.registry import wire_format
+from awoke.payloads.registry.schema import RegisteredSchema
+from awoke.payloads.registry.schemas import Schemas
+from awoke.preconditions.extras import needs
 
 Choose = Callable[[Mapping[Indexes, str]], tuple[Indexes, str]]
 """Picks place and full name of a message among those of a schema."""

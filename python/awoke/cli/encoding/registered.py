@@ -8,13 +8,13 @@ from typing import Any
 
 from awoke.cli.encoding.avro_values import fitting
 from awoke.cli.encoding.protobuf_values import Choose, protobuf_writer
-from awoke.codecs.avro import parsed
-from awoke.codecs.json_schema import validator
-from awoke.codecs.registry_formats import check_kind
-from awoke.extras import needs
-from awoke.registry import wire_format
-from awoke.registry.schema import RegisteredSchema
-from awoke.registry.schemas import Schemas
+from awoke.payloads.formats.avro import parsed
+from awoke.payloads.formats.json_schema import validator
+from awoke.payloads.formats.registry_formats import check_kind
+from awoke.payloads.registry import wire_format
+from awoke.payloads.registry.schema import RegisteredSchema
+from awoke.payloads.registry.schemas import Schemas
+from awoke.preconditions.extras import needs
 
 Write = Callable[[Any, bytes], bytes]
 """Returns the bytes of a message for a value of JSON and its text: the id of the schema, and the value.

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from awoke import checks
 from awoke.admin import Admin, BrokerInfo, TopicInfo
 from awoke.console.access import TIMEOUT_S
 from awoke.console.clusters.risks import risks_of
@@ -21,6 +20,7 @@ from awoke.console.clusters.views import (
     TopicView,
 )
 from awoke.errors import ConfigError, KafkaError, OperationTimeout
+from awoke.preconditions import checks
 
 PAGE = 100
 """The topics of a page."""

@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from awoke._clock import wall_ms
 from awoke._native import Message, Signal
-from awoke.backoff import Backoff
 from awoke.console.commands.verbs import checked
+from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, ClosedError, RpcError
-from awoke.reader import Reader
 from awoke.settings import Settings
+from awoke.waiting.backoff import Backoff
+from awoke.waiting.clock import wall_ms
 
 logger = logging.getLogger(__name__)
 

@@ -20,24 +20,24 @@ from typing import Any, NamedTuple
 import msgspec
 
 from awoke import _native
-from awoke._clock import monotonic_s
 from awoke._native import Signal
 from awoke.admin import Admin
-from awoke.backoff import Backoff
 from awoke.console.commands.actions import Actions
 from awoke.console.commands.pauses import DurablePauses
 from awoke.console.topics import ConsoleTopics, ensure, service_of
 from awoke.console.views import Answer
+from awoke.declare.lifecycle import BetweenJobs
 from awoke.errors import AwokeError
-from awoke.events import ClientError, Event, Events, EventSource
-from awoke.lifecycle import BetweenJobs
-from awoke.registry.schemas import Schemas
+from awoke.observe.events import ClientError, Event, Events, EventSource
+from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.context import ForAnother, current_call
 from awoke.rpc.protocol import Topics
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.responder import Responder
 from awoke.rpc.topics import RETENTION
 from awoke.settings import Settings, client_properties
+from awoke.waiting.backoff import Backoff
+from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
 

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from awoke._native import Message
-from awoke.annotations import type_name
-from awoke.codecs.formats import Decoding, Headers, Part, Place, type_of
 from awoke.console.explorer.views import Content, Header, MessageView
-from awoke.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
-from awoke.printable import harmless_json, printable
-from awoke.registry import wire_format
-from awoke.registry.opening import open_registry
-from awoke.registry.schemas import Schemas, loading
-from awoke.secret_fields import paths_of
-from awoke.secret_paths import SecretPaths
-from awoke.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics, fits, masked, masked_json
-from awoke.secrets import key_hash
+from awoke.declare.annotations import type_name
+from awoke.declare.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics, fits, masked, masked_json
+from awoke.payloads.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
+from awoke.payloads.formats.format import Decoding, Headers, Part, Place, type_of
+from awoke.payloads.registry import wire_format
+from awoke.payloads.registry.opening import open_registry
+from awoke.payloads.registry.schemas import Schemas, loading
+from awoke.payloads.secret_fields import paths_of
+from awoke.payloads.secret_paths import SecretPaths
 from awoke.settings import Settings
+from awoke.text.printable import harmless_json, printable
+from awoke.text.secrets import key_hash
 
 TEXT_MAX = 20_000
 """The characters of one content that a page shows."""

@@ -13,8 +13,8 @@ from awoke.admin import Admin
 from awoke.console.access import READ_TIMEOUT_S, TIMEOUT_S, Brokers
 from awoke.console.explorer.parts import Parts
 from awoke.console.explorer.views import MessagesView, PartitionRange, Where
+from awoke.declare.starts import Start
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
-from awoke.starts import Start
 
 LIMIT_MAX = 500
 """The most messages of a page."""

@@ -13,14 +13,14 @@ from typing import Any, Self
 
 import msgspec
 
-from awoke._clock import monotonic_s
 from awoke._native import Message
-from awoke.codecs.formats import Part
 from awoke.console.access import Brokers
 from awoke.console.explorer.parts import Parts
 from awoke.console.explorer.reading import ranges_of
 from awoke.console.explorer.views import PartitionRange, SearchQuery, SearchStep
 from awoke.errors import ClosedError, ConfigError, OperationTimeout, UnknownTopic
+from awoke.payloads.formats.format import Part
+from awoke.waiting.clock import monotonic_s
 
 TEXT_MAX = 1_000
 HITS_MAX = 1_000

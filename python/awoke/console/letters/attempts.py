@@ -10,7 +10,7 @@ from awoke.console.letters.fingerprints import fingerprint_of
 from awoke.console.letters.listing import row_of
 from awoke.console.letters.views import AttemptView, LetterView
 from awoke.console.views import ErrorRecord
-from awoke.dead_letters.letters import Letter, Place
+from awoke.operate.dead_letters.letters import Letter, Place
 
 COMPARED = ("error_type", "error_text", "traceback", "node")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from awoke.dead_letters.letters import Letter
+from awoke.operate.dead_letters.letters import Letter
 
 DETAILS = re.compile(r"""'[^']{0,200}'|"[^"]{0,200}"|0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|[0-9]+""")
 """Parts of an error's text that differ from message to message: quotations, addresses, ids and numbers."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from awoke import dead_letter
 from awoke.console.access import READ_TIMEOUT_S, Brokers
 from awoke.console.letters.fingerprints import fingerprint_of
 from awoke.console.letters.views import LetterGroup, LetterRow, LettersView
-from awoke.dead_letters.letters import Filter, Letter
-from awoke.secrets import key_hash
+from awoke.operate.dead_letters.letters import Filter, Letter
+from awoke.payloads import dead_letter
+from awoke.text.secrets import key_hash
 
 READ_MAX = 20_000
 """The most messages of a topic that are read: its last ones."""

@@ -13,14 +13,15 @@ from typing import Any
 
 import msgspec
 
-from awoke import checks, dead_letter
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.letters.listing import pick, read_letters
 from awoke.console.letters.views import LetterRefused, ReplayPlan, ReplayResult, TargetCount
-from awoke.dead_letters.letters import Filter, Letter, Place
-from awoke.dead_letters.replays import Memory, Sender
-from awoke.dead_letters.targets import ReplayTargets
 from awoke.errors import AwokeError, ConfigError
+from awoke.operate.dead_letters.letters import Filter, Letter, Place
+from awoke.operate.dead_letters.replays import Memory, Sender
+from awoke.operate.dead_letters.targets import ReplayTargets
+from awoke.payloads import dead_letter
+from awoke.preconditions import checks
 
 COUNT_MAX = 10_000
 """The most letters of one replay."""

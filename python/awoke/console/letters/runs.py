@@ -19,11 +19,11 @@ from typing import Protocol
 
 import msgspec
 
-from awoke._clock import wall_ms
 from awoke.console.letters.views import ReplayResult, ReplayRun
 from awoke.console.observable import Observable
-from awoke.dead_letters.replays import ReplayCancelled
 from awoke.errors import AwokeError, ClosedError
+from awoke.operate.dead_letters.replays import ReplayCancelled
+from awoke.waiting.clock import wall_ms
 
 RUNS_MAX = 4
 """The most replays at once."""

@@ -31,8 +31,8 @@ from awoke.console.web.page import NO_RUNS, Action, Asked, Done, Missing, Page, 
 from awoke.console.web.rendering import environment, prepare
 from awoke.console.web.security import Guard
 from awoke.errors import AwokeError
-from awoke.printable import harmless_json
 from awoke.settings import Settings, load
+from awoke.text.printable import harmless_json
 
 FORM_BYTES_MAX = 1 << 20
 COALESCING_S = 0.1

@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from awoke._clock import monotonic_s
 from awoke.admin import Admin
 from awoke.console.access import Brokers
 from awoke.errors import ClosedError
 from awoke.settings import Settings
+from awoke.waiting.clock import monotonic_s
 
 FRESH_S = 2.0
 """An older answer is asked for again."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import RouteDecoders
-from awoke.dead_letters.letters import Letter
-from awoke.patterns import Pattern
-from awoke.routing import Route
-from awoke.secret_topics import SecretTopics, declared_by
-from awoke.topics import Topic
+from awoke.declare.patterns import Pattern
+from awoke.declare.routing import Route
+from awoke.declare.secret_topics import SecretTopics, declared_by
+from awoke.operate.dead_letters.letters import Letter
+from awoke.payloads.formats.format import decoding_of
+from awoke.payloads.topics import Topic
 
 
 class TopicDecoders(Mapping[str, RouteDecoders]):

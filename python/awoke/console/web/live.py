@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from awoke._clock import monotonic_s, wall_ms
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.lag_trends import LagTrends, Place
@@ -24,9 +23,10 @@ from awoke.console.topics import ConsoleTopics
 from awoke.console.views import Audit, ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
 from awoke.console.web.steps import Steps, StepState
+from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, BrokerUnreachable, OperationTimeout, UnknownTopic
-from awoke.reader import Reader
 from awoke.settings import Settings
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 AUDIT_MAX = 1_000
 """The last commands that are kept."""

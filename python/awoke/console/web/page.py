@@ -16,8 +16,8 @@ from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.snapshot import Snapshot
+from awoke.declare.secret_topics import NO_SECRETS, SecretTopics
 from awoke.errors import AwokeError
-from awoke.secret_topics import NO_SECRETS, SecretTopics
 from awoke.settings import Settings
 
 ROWS = 100

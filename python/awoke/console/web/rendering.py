@@ -10,9 +10,9 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
-from awoke._clock import wall_ms
-from awoke.durations import duration
-from awoke.printable import harmless
+from awoke.text.durations import duration
+from awoke.text.printable import harmless
+from awoke.waiting.clock import wall_ms
 
 TEMPLATES = Path(__file__).parent / "templates"
 FIRST = ("parts.html", "frame.html", "overview.html")

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from awoke.errors import ConfigError
-from awoke.extras import needs
+from awoke.preconditions.extras import needs
 
 GRACE_S = 2
 """Streams of browsers have no end: they are cut after this time."""

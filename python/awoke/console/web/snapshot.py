@@ -11,7 +11,7 @@ from awoke.console.lag_trends import Place
 from awoke.console.secret_names import topics_of
 from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report, SecretFields
 from awoke.console.web.steps import Step
-from awoke.secret_topics import SecretTopics
+from awoke.declare.secret_topics import SecretTopics
 
 
 @dataclass(frozen=True)

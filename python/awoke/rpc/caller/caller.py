@@ -11,12 +11,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from awoke._native import DeliveryHandle
-from awoke.drive import drive, elsewhere
 from awoke.errors import ConfigError, RpcError
-from awoke.events import Events
-from awoke.oauth import TokenFunction
-from awoke.registry.opening import schemas_of
-from awoke.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
+from awoke.observe.events import Events
+from awoke.observe.tracing import Tracer
+from awoke.payloads.registry.opening import schemas_of
+from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
 from awoke.rpc import protocol
 from awoke.rpc.caller.blocking import warn_blocking
 from awoke.rpc.caller.calling import Calling
@@ -30,7 +29,8 @@ from awoke.rpc.caller.retries import Retries, RetryBudget
 from awoke.rpc.errors import KINDS, NobodyThere
 from awoke.rpc.protocol import WINDOW_MAX, Topics
 from awoke.settings import KafkaValue, Settings, load
-from awoke.tracing import Tracer
+from awoke.settings.oauth import TokenFunction
+from awoke.waiting.drive import drive, elsewhere
 
 TIMEOUT_S = 5.0
 """Time that a call waits unless its caller says otherwise."""

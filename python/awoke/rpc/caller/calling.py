@@ -1,4 +1,4 @@
-"""Makes calls: each attempt, the wait for its reply, and the next attempt, as flows (`awoke.drive`)."""
+"""Makes calls: each attempt, the wait for its reply, and the next attempt, as flows (`awoke.waiting.drive`)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from awoke import _native
-from awoke._clock import monotonic_s
-from awoke._waiting import resolve
-from awoke.drive import ResultOf, drive, elsewhere, until
 from awoke.errors import ClosedError, QueueFull, RpcError
-from awoke.events import EventSource
-from awoke.registry.schemas import SchemaNeeded
+from awoke.observe.events import EventSource
+from awoke.payloads.registry.schemas import SchemaNeeded
 from awoke.rpc.caller.closing import Closing
 from awoke.rpc.caller.opening import Opening
 from awoke.rpc.caller.plan import Plan
 from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.caller.retries import RetryBudget
 from awoke.rpc.errors import ResourceExhausted
+from awoke.waiting.clock import monotonic_s
+from awoke.waiting.drive import ResultOf, drive, elsewhere, until
+from awoke.waiting.handles import resolve
 
 
 class Calling:

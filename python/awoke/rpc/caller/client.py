@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
-from awoke.codecs import json
 from awoke.errors import ConfigError
+from awoke.payloads.formats import json
 from awoke.rpc.forms import form_in, is_form, only_form
 from awoke.rpc.protocol import CALLER_WORDS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from awoke._clock import wait
 from awoke._native import Signal
+from awoke.waiting.clock import wait
 
 
 class Closing:

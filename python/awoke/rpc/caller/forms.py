@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from awoke.codecs import json, protobuf_classes
-from awoke.registry.schemas import SchemaNeeded, Schemas, load_here
+from awoke.payloads.formats import json, protobuf_classes
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas, load_here
 from awoke.rpc import forms, protocol
 from awoke.rpc.forms import Read, Write
 

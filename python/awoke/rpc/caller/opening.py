@@ -11,14 +11,14 @@ from typing import NamedTuple, TypedDict
 
 from awoke import _native
 from awoke.errors import RpcError
-from awoke.events import Events, EventSource
-from awoke.oauth import TokenFunction
-from awoke.registry.schemas import Schemas
+from awoke.observe.events import Events, EventSource
+from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import topics
 from awoke.rpc.caller.retries import Retries
 from awoke.rpc.protocol import LINGER, Topics
-from awoke.secrets import shown_repr
 from awoke.settings import KafkaValue, Settings, client_properties
+from awoke.settings.oauth import TokenFunction
+from awoke.text.secrets import shown_repr
 
 DELIVERY_TIMEOUT = {"message.timeout.ms": "30000"}
 """A request that was not delivered by then is dropped, and its call, if it still waits, ends with Unavailable."""

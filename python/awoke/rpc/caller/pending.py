@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 from awoke import _native
-from awoke._waiting import call_back, resolve
-from awoke.drive import drive
 from awoke.errors import RpcError
-from awoke.registry.schemas import SchemaNeeded, load_here
+from awoke.payloads.registry.schemas import SchemaNeeded, load_here
 from awoke.rpc import protocol
 from awoke.rpc.caller.calling import Calling, Stop
 from awoke.rpc.caller.plan import Plan
 from awoke.rpc.caller.reading import Part, Reading
+from awoke.waiting.drive import drive
+from awoke.waiting.handles import call_back, resolve
 
 END = object()
 """There are no more results."""

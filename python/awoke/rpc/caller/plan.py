@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke._clock import monotonic_s
+from awoke.observe.tracing import Tracer
 from awoke.rpc import protocol
 from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.context import limited
-from awoke.tracing import Tracer
+from awoke.waiting.clock import monotonic_s
 
 Headers = Mapping[str, bytes | str | None]
 Pairs = list[tuple[str, bytes | str | None]]

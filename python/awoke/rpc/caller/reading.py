@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from awoke.drive import elsewhere
 from awoke.errors import ClosedError, DecodeError, RpcError
-from awoke.registry.errors import SchemaNotFound
-from awoke.registry.schemas import LOADS_MAX, SchemaNeeded
+from awoke.payloads.registry.errors import SchemaNotFound
+from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded
 from awoke.rpc import protocol
 from awoke.rpc.caller.forms import CallerForms
 from awoke.rpc.caller.plan import Plan
 from awoke.rpc.errors import DeadlineExceeded, Internal, NobodyThere, error_of, streaming_error
 from awoke.rpc.forms import is_form
+from awoke.waiting.drive import elsewhere
 
 Part = tuple[str, bytes | str | None, str | None]
 """The next part of a call, as the engine returns it: a kind, and a body, or a code and a text."""

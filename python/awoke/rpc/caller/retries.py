@@ -6,10 +6,10 @@ import threading
 
 import msgspec
 
-from awoke.backoff import Backoff
 from awoke.errors import ConfigError, RpcError
 from awoke.rpc.caller.plan import Plan
 from awoke.rpc.errors import NobodyThere
+from awoke.waiting.backoff import Backoff
 
 
 class Retries(msgspec.Struct, frozen=True):

@@ -12,8 +12,7 @@ from typing import Any
 
 from awoke import _native
 from awoke._native import DeliveryHandle, IncomingCall, Job, PendingStep
-from awoke._waiting import call_back
-from awoke.codecs import json
+from awoke.declare.handlers import check_ran
 from awoke.errors import (
     TOO_LARGE_CODE,
     AwokeError,
@@ -26,13 +25,14 @@ from awoke.errors import (
     RpcError,
     is_refused_for_good,
 )
-from awoke.events import Events, RpcFailed, RpcReplyRefused
-from awoke.handlers import check_ran
+from awoke.observe.events import Events, RpcFailed, RpcReplyRefused
+from awoke.payloads.formats import json
+from awoke.produce.transaction import TransactionEntry
 from awoke.rpc import protocol
 from awoke.rpc.errors import Cancelled, Internal, ResourceExhausted, error_of
 from awoke.rpc.responder.host import Host
 from awoke.rpc.responder.methods import Rpc
-from awoke.transaction import TransactionEntry
+from awoke.waiting.handles import call_back
 
 logger = logging.getLogger(__name__)
 

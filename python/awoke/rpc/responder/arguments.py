@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from awoke.codecs import json, pydantic_models
-from awoke.codecs.json_types import check_readable, check_writable
+from awoke.payloads.formats import json, pydantic_models
+from awoke.payloads.formats.json_types import check_readable, check_writable
 
 _parts = msgspec.json.Decoder(list[msgspec.Raw])
 

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from awoke import _native
 from awoke._native import Message
-from awoke.lifecycle import BetweenJobs
-from awoke.registry.schemas import Schemas
+from awoke.declare.lifecycle import BetweenJobs
+from awoke.payloads.registry.schemas import Schemas
+from awoke.produce.transaction import TransactionEntry
 from awoke.rpc.responder.call_log import CallLog
 from awoke.settings import Settings
-from awoke.transaction import TransactionEntry
 
 
 class Transactions(Protocol):

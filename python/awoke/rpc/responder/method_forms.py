@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from awoke.annotations import contradicts
-from awoke.codecs.formats import check_loaded, type_of
+from awoke.declare.annotations import contradicts
 from awoke.errors import EncodeError
-from awoke.registry.schemas import Schemas
+from awoke.payloads.formats.format import check_loaded, type_of
+from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import forms
 from awoke.rpc.errors import Internal
 from awoke.rpc.forms import Read, Write

@@ -11,18 +11,18 @@ from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
+from awoke.declare.handlers import check_ran, kind_of
+from awoke.declare.injection.sources import is_marked
 from awoke.errors import ConfigError, RpcError
-from awoke.handlers import check_ran, kind_of
-from awoke.injection.sources import is_marked
-from awoke.registry.schemas import Schemas
+from awoke.payloads.registry.schemas import Schemas
+from awoke.preconditions.signatures import signature_of
 from awoke.rpc import forms
 from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import CALLER_WORDS, METHODS
 from awoke.rpc.responder.arguments import Arguments, check_result
 from awoke.rpc.responder.method_forms import MethodForms
-from awoke.secrets import shown_fields, shown_repr
-from awoke.signatures import signature_of
+from awoke.text.secrets import shown_fields, shown_repr
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

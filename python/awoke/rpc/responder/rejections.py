@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from awoke._native import CallReplies, IncomingCall
 from awoke.errors import RpcError
-from awoke.events import Events, RpcRefused
+from awoke.observe.events import Events, RpcRefused
 from awoke.rpc import protocol
 from awoke.rpc.errors import (
     Cancelled,

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from awoke._clock import monotonic_s
 from awoke.errors import AwokeError
 from awoke.rpc import topics
 from awoke.settings import Settings
+from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
 

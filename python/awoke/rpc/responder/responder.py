@@ -31,13 +31,11 @@ from functools import partial
 from typing import Any
 
 from awoke import _native
-from awoke._clock import timeout
 from awoke._native import IncomingCall
-from awoke.codecs import json
-from awoke.concurrency import Lanes
-from awoke.drive import ResultOf, drive, elsewhere, until
+from awoke.declare.concurrency import Lanes
 from awoke.errors import AwokeError
-from awoke.events import Events
+from awoke.observe.events import Events
+from awoke.payloads.formats import json
 from awoke.rpc import protocol
 from awoke.rpc.context import ForAnother, call_all, current
 from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
@@ -50,6 +48,8 @@ from awoke.rpc.responder.rejections import Rejections
 from awoke.rpc.responder.reply_topics import ReplyTopics
 from awoke.rpc.responder.schema_loads import NotExecuted, SchemaLoads
 from awoke.settings import client_properties
+from awoke.waiting.clock import timeout
+from awoke.waiting.drive import ResultOf, drive, elsewhere, until
 
 logger = logging.getLogger(__name__)
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from awoke._native import IncomingCall
-from awoke.backoff import Backoff
-from awoke.codecs.encryption_keys import KeysUnavailable
-from awoke.drive import elsewhere
 from awoke.errors import ClosedError, RpcError
-from awoke.events import Events, RegistryWaited
-from awoke.registry.away import RegistryAway
-from awoke.registry.errors import RegistryError, RegistryUnauthorized, RegistryUnavailable, SchemaNotFound
-from awoke.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
+from awoke.observe.events import Events, RegistryWaited
+from awoke.payloads.formats.encryption_keys import KeysUnavailable
+from awoke.payloads.registry.away import RegistryAway
+from awoke.payloads.registry.errors import RegistryError, RegistryUnauthorized, RegistryUnavailable, SchemaNotFound
+from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
 from awoke.rpc.errors import DeadlineExceeded, Unavailable
+from awoke.waiting.backoff import Backoff
+from awoke.waiting.drive import elsewhere
 
 BACKOFF = Backoff(0.1, 2.0)
 """The delays while the registry can't be asked: callers wait."""

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from awoke._native import Message
-from awoke.app import App
-from awoke.codecs.formats import Coding
-from awoke.message import Outgoing
-from awoke.routing import Route
+from awoke.app.app import App
+from awoke.declare.routing import Route
+from awoke.payloads.formats.format import Coding
+from awoke.payloads.message import Outgoing
+from awoke.payloads.topics import Topic, TopicEncoder
 from awoke.testing.messages import Parts, ascending, headers_of, message, parts_of
-from awoke.topics import Topic, TopicEncoder
 
 
 def parts_for(app: App, route: Route, messages: Iterable[Any]) -> dict[int, list[Parts]]:

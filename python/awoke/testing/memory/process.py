@@ -11,19 +11,19 @@ from typing import Any, cast
 import msgspec
 
 from awoke._native import GroupMember, Job
-from awoke.app import App
+from awoke.app.app import App
+from awoke.declare.routing import Route
 from awoke.errors import ConfigError
-from awoke.events import Event, Events, PartitionPaused
-from awoke.producer import Producer
-from awoke.routing import Route
-from awoke.runtime import ledger
-from awoke.runtime.assigned import AssignedPartitions
-from awoke.runtime.dependencies import ProcessDependencies
-from awoke.runtime.failures import Failures
-from awoke.runtime.overdue import OverdueWatch
-from awoke.runtime.refusals import Refusals
-from awoke.runtime.stopping import LastCommits
-from awoke.runtime.transactions import Transactions
+from awoke.observe import ledger
+from awoke.observe.events import Event, Events, PartitionPaused
+from awoke.produce.producer import Producer
+from awoke.runtime.failures.failures import Failures
+from awoke.runtime.process.assigned import AssignedPartitions
+from awoke.runtime.process.dependencies import ProcessDependencies
+from awoke.runtime.process.refusals import Refusals
+from awoke.runtime.process.stopping import LastCommits
+from awoke.runtime.process.transactions import Transactions
+from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.testing.memory.producing import MemoryMember, MemoryProducer, MemoryTransactions, Sent
 
 

@@ -7,9 +7,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, Unpack, cast
 
 from awoke._native import DeliveryHandle, Job, Mailbox, Partition, deliver
 from awoke.errors import ConfigError
-from awoke.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
-from awoke.middleware import through
-from awoke.runtime.context import RunnableApp
+from awoke.payloads.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
+from awoke.produce.middleware import through
+from awoke.runtime.process.context import RunnableApp
 from awoke.testing.messages import Pairs, headers_of
 
 Value = TypeVar("Value")

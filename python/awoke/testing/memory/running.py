@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from awoke._native import HookJob, Job, LaneAssignment
-from awoke.runtime.executor import Executor
-from awoke.runtime.own_thread import executor_of
+from awoke.runtime.jobs.executor import Executor
+from awoke.runtime.jobs.own_thread import executor_of
 from awoke.testing.memory.job import MemoryHook, MemoryJob, MemoryLanes
 from awoke.testing.memory.partition import MemoryPartition
 from awoke.testing.memory.process import MemoryProcess

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from awoke.secret_topics import NO_SECRETS, SecretPart, SecretTopics, fits
-from awoke.secrets import HIDDEN
+from awoke.declare.secret_topics import NO_SECRETS, SecretPart, SecretTopics, fits
+from awoke.text.secrets import HIDDEN
 
 Document = Mapping[str, Any]
 

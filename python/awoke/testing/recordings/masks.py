@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from awoke.declare.secret_topics import SecretPart
 from awoke.errors import AwokeError, ConfigError
-from awoke.secret_paths import shown
-from awoke.secret_topics import SecretPart
+from awoke.payloads.secret_paths import shown
 from awoke.testing.messages import Parts
 from awoke.testing.recordings.recording import Recorded
 

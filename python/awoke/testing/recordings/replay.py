@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from awoke.app import App
-from awoke.routing import Route
+from awoke.app.app import App
+from awoke.declare.routing import Route
 from awoke.testing.memory.process import route_of
 from awoke.testing.memory.producing import Sent
 from awoke.testing.recordings.lines import read_lines, text_of, write_lines, wrong_line

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from awoke.registry.schema import Schema
+from awoke.payloads.registry.schema import Schema
 from awoke.testing.registry import avro_parsing, avro_rules, json_parsing, json_rules
 from awoke.testing.registry.avro_parsing import AvroSchema
 from awoke.testing.registry.json_parsing import JsonSchema

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from awoke.registry.schema import AVRO, Reference, Schema
+from awoke.payloads.registry.schema import AVRO, Reference, Schema
 from awoke.testing.registry import refusal
 from awoke.testing.registry.kinds import KINDS
 from awoke.testing.registry.refusal import Refusal

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from awoke.registry.schema import Reference, Schema
+from awoke.payloads.registry.schema import Reference, Schema
 from awoke.testing.registry import refusal
 from awoke.testing.registry.compatibility import Earlier, Levels, compared, reasons
 from awoke.testing.registry.kinds import Parsed, canonical, parse

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 import awoke
-from awoke import dead_letter
 from awoke.console.access import Brokers
 from awoke.console.letters.attempts import find
 from awoke.console.letters.listing import list_letters, read_letters
 from awoke.console.letters.replaying import Edited, Replay, ReplayWanted, send_edited
+from awoke.payloads import dead_letter
 from awoke.settings import load
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from awoke.cli.calling.arguments import ArgumentFormat
-from awoke.codecs.formats import Place
 from awoke.errors import AwokeError, ConfigError, EncodeError
-from awoke.registry import RegistryRefused, Schema, SchemaRegistry
-from awoke.registry.schemas import Schemas, loading
+from awoke.payloads.formats.format import Place
+from awoke.payloads.registry import RegistryRefused, Schema, SchemaRegistry
+from awoke.payloads.registry.schemas import Schemas, loading
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.protobuf_classes import SHOP_TEXT
 

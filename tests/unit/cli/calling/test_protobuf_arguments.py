@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from awoke.cli.calling.protobuf_arguments import chosen
-from awoke.codecs.protobuf_schemas import Indexes
+from awoke.payloads.formats.protobuf_schemas import Indexes
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from awoke.cli.calling.results import RawFormat, Results
-from awoke.codecs.formats import Encoded
 from awoke.errors import ConfigError, DecodeError
-from awoke.registry import Schema, SchemaRegistry
-from awoke.registry.schemas import Schemas
-from awoke.registry.wire_format import header_value
+from awoke.payloads.formats.format import Encoded
+from awoke.payloads.registry import Schema, SchemaRegistry
+from awoke.payloads.registry.schemas import Schemas
+from awoke.payloads.registry.wire_format import header_value
 from awoke.rpc import forms
 from awoke.rpc.envelope import closed
 from awoke.testing.registry import EmbeddedRegistry

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from awoke.cli.encoding.documents import Encoding, Subject, chosen
-from awoke.codecs.protobuf_schemas import Indexes
 from awoke.errors import AwokeError, ConfigError
-from awoke.registry import RegistryRefused, RegistryUnavailable, Schema, SchemaRegistry
+from awoke.payloads.formats.protobuf_schemas import Indexes
+from awoke.payloads.registry import RegistryRefused, RegistryUnavailable, Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 
 ORDERS = Subject("value", "orders-value")

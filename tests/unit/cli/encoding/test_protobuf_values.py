@@ -9,10 +9,10 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from awoke.cli.encoding.protobuf_values import protobuf_writer
-from awoke.codecs.protobuf import own_schema
-from awoke.decoding import protobuf_sources
 from awoke.errors import EncodeError
-from awoke.registry.schema import RegisteredSchema, Schema
+from awoke.payloads.decoding import protobuf_sources
+from awoke.payloads.formats.protobuf import own_schema
+from awoke.payloads.registry.schema import RegisteredSchema, Schema
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import SHOP_TEXT, Amount, Order
 

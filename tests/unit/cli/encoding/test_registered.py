@@ -9,8 +9,8 @@ import fastavro
 import pytest
 
 from awoke.cli.encoding.registered import writer
-from awoke.codecs.protobuf import own_schema
-from awoke.registry.schema import RegisteredSchema, Schema
+from awoke.payloads.formats.protobuf import own_schema
+from awoke.payloads.registry.schema import RegisteredSchema, Schema
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Amount
 

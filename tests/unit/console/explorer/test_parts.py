@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import BYTES_MAX, TEXT_MAX, Parts, RouteDecoders, json_of
-from awoke.registry import Schema, SchemaRegistry
-from awoke.secret_paths import SecretPaths
-from awoke.secret_topics import SecretPart, SecretTopics, secrets_of
-from awoke.secrets import HIDDEN
+from awoke.declare.secret_topics import SecretPart, SecretTopics, secrets_of
+from awoke.payloads.formats.format import decoding_of
+from awoke.payloads.registry import Schema, SchemaRegistry
+from awoke.payloads.secret_paths import SecretPaths
 from awoke.settings import load
 from awoke.testing.registry import EmbeddedRegistry
+from awoke.text.secrets import HIDDEN
 from tests.support.messages import stored_message
 
 SETTINGS = load({}).values

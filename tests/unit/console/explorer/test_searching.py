@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.codecs.formats import decoding_of
 from awoke.console.explorer.parts import Parts, RouteDecoders
 from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
-from awoke.secret_topics import SecretTopics, secrets_of
+from awoke.declare.secret_topics import SecretTopics, secrets_of
+from awoke.payloads.formats.format import decoding_of
 from awoke.settings import load
 from tests.support.messages import changed, stored_message
 

@@ -6,7 +6,7 @@ import msgspec
 
 from awoke.console.letters.fingerprints import fingerprint_of
 from awoke.console.letters.listing import Read, list_letters
-from awoke.dead_letters.letters import Filter
+from awoke.operate.dead_letters.letters import Filter
 from tests.unit.cli.fakes import FIRST_MS, letter
 
 LETTERS = [

@@ -14,7 +14,7 @@ import awoke
 from awoke.console.letters import runs as module
 from awoke.console.letters.runs import Run, Runs, answer_of
 from awoke.console.letters.views import LetterRefused, ReplayResult
-from awoke.dead_letters.replays import ReplayCancelled
+from awoke.operate.dead_letters.replays import ReplayCancelled
 
 WITHIN_S = 60.0
 TOTAL = 3

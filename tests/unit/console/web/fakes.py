@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from starlette.testclient import TestClient
 
-from awoke._clock import wall_ms
 from awoke.console.state import State
 from awoke.console.views import (
     MAJOR,
@@ -30,6 +29,7 @@ from awoke.console.web.rendering import environment
 from awoke.console.web.snapshot import Snapshot
 from awoke.console.web.steps import Step
 from awoke.settings import load
+from awoke.waiting.clock import wall_ms
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e'\"&"
 

@@ -12,9 +12,9 @@ import pytest
 import awoke
 from awoke.console.explorer.parts import Parts
 from awoke.console.web.code import Code
-from awoke.secret_topics import declared_by
-from awoke.secrets import HIDDEN
+from awoke.declare.secret_topics import declared_by
 from awoke.settings import load
+from awoke.text.secrets import HIDDEN
 
 
 class Order(msgspec.Struct):

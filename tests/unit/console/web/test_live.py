@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 import awoke
-from awoke._clock import wall_ms
 from awoke.admin import Admin
 from awoke.console import state as state_module
 from awoke.console.topics import ConsoleTopics
@@ -20,8 +19,9 @@ from awoke.console.views import MAJOR, Audit, ErrorRecord, GroupView
 from awoke.console.web import application
 from awoke.console.web import live as live_module
 from awoke.console.web.live import Live
-from awoke.embedded import EmbeddedCluster
+from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import Settings, load
+from awoke.waiting.clock import wall_ms
 from tests.support.waiting import Collected, wait_until
 from tests.unit.console.web.fakes import parts_of, report
 

@@ -11,8 +11,8 @@ import awoke
 from awoke.console.topics import ConsoleTopics
 from awoke.console.web.live import BROKERS, FIRST, REPORTS, Live
 from awoke.console.web.steps import Step, StepState
-from awoke.embedded import EmbeddedCluster
 from awoke.errors import AuthorizationFailed, AwokeError, BrokerUnreachable, OperationTimeout, UnknownTopic
+from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import load
 from tests.support.waiting import Collected, wait_until
 from tests.unit.console.web.fakes import report

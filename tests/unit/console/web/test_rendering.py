@@ -7,8 +7,8 @@ import threading
 import jinja2
 import pytest
 
-from awoke._clock import wall_ms
 from awoke.console.web import application, rendering
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console
 
 

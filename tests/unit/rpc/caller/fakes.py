@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from awoke import _native
-from awoke.drive import drive
 from awoke.errors import QueueFull
-from awoke.registry.schemas import Schemas
+from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
 from awoke.rpc.caller.calling import Calling
 from awoke.rpc.caller.forms import CallerForms
@@ -22,6 +21,7 @@ from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.caller.retries import RetryBudget
 from awoke.rpc.errors import KINDS
 from awoke.rpc.protocol import problem_of
+from awoke.waiting.drive import drive
 
 FORMS = CallerForms("shop", Schemas.none())
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from awoke.drive import drive
 from awoke.errors import ClosedError
 from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
 from awoke.rpc.caller.reading import Part
+from awoke.waiting.drive import drive
 from tests.unit.rpc.caller.fakes import (
     AT_ONCE,
     BROKEN,

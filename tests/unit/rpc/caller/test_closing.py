@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from awoke.drive import until
 from awoke.rpc.caller.closing import Closing
+from awoke.waiting.drive import until
 from tests.unit.rpc.caller.fakes import LONG_S, WAYS, Run
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc.caller.forms import KEPT_MAX, CallerForms
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Line

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from awoke import _native, rpc
-from awoke.drive import drive
 from awoke.rpc.caller.calling import Stop
 from awoke.rpc.caller.pending import Gathered, Gathering, PendingResult, Stream
 from awoke.rpc.caller.reading import Part, Reading
 from awoke.rpc.errors import KINDS
+from awoke.waiting.drive import drive
 from tests.support.waiting import Collected
 from tests.unit.rpc.caller.fakes import (
     AT_ONCE,

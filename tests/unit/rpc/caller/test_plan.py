@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from awoke._clock import monotonic_s
 from awoke.errors import ConfigError, EncodeError
+from awoke.observe.tracing import Tracer
 from awoke.rpc.caller.plan import CallOptions, Plan, Planner
 from awoke.rpc.context import current
-from awoke.tracing import Tracer
+from awoke.waiting.clock import monotonic_s
 from tests.unit.rpc.caller.fakes import FORMS
 
 

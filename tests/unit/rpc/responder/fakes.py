@@ -8,8 +8,8 @@ from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
-from awoke.lifecycle import BetweenJobs
-from awoke.registry.schemas import Schemas
+from awoke.declare.lifecycle import BetweenJobs
+from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.protocol import Problem, read_problem
 from awoke.settings import Settings
 from tests.unit.runtime.fakes import FakeHandle, FakeJob

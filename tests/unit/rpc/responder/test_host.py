@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import awoke
-from awoke.metrics.recorder import Recorder
+from awoke.observe.metrics.recorder import Recorder
+from awoke.observe.tracing import Tracer
 from awoke.rpc.responder import host
-from awoke.runtime.runner import AppRunner
-from awoke.runtime.transactions import Transactions
-from awoke.tracing import Tracer
+from awoke.runtime.process.runner import AppRunner
+from awoke.runtime.process.transactions import Transactions
 from tests.support.protocols import missing_parts, parts_of
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc import Internal, InvalidArgument
 from awoke.rpc.responder.method_forms import MethodForms
 from awoke.rpc.responder.methods import Method, Rpc

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from awoke._native import CallReplies, IncomingCall
-from awoke.events import Events
+from awoke.observe.events import Events
 from awoke.rpc import ResourceExhausted
 from awoke.rpc.protocol import read_problem
 from awoke.rpc.responder.answers import Answers

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 import awoke
-from awoke.codecs.encryption_keys import KeysUnavailable
-from awoke.drive import drive
-from awoke.registry import RegistryRefused, RegistryUnavailable, SchemaNotFound
-from awoke.registry.schemas import LOADS_MAX, SchemaNeeded
+from awoke.payloads.formats.encryption_keys import KeysUnavailable
+from awoke.payloads.registry import RegistryRefused, RegistryUnavailable, SchemaNotFound
+from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded
 from awoke.rpc import DeadlineExceeded, Unavailable
 from awoke.rpc.responder.schema_loads import NotExecuted, SchemaLoads
+from awoke.waiting.drive import drive
 from tests.unit.rpc.caller.fakes import WAYS, Run
 from tests.unit.rpc.responder.fakes import FakeCall
 

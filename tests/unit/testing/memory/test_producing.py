@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.message import Record
+from awoke.payloads.message import Record
 from awoke.testing.memory.producing import Answered, MemoryEntry, MemoryProducer, Sent
 
 

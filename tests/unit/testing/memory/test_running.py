@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import pytest
 
 import awoke
-from awoke.drive import drive
 from awoke.testing.memory.process import MemoryProcess, route_of
 from awoke.testing.memory.running import MemoryRun
 from awoke.testing.messages import Parts
+from awoke.waiting.drive import drive
 
 
 def run_of(app: awoke.App, numbers: dict[int, int], limit_s: float = 100.0) -> MemoryRun:

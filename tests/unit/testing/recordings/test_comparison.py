@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from awoke.secret_paths import SecretPaths
-from awoke.secret_topics import Form, SecretPart, SecretTopics
+from awoke.declare.secret_topics import Form, SecretPart, SecretTopics
+from awoke.payloads.secret_paths import SecretPaths
 from awoke.testing.recordings.comparison import Difference, differences, is_ignored, report
 
 

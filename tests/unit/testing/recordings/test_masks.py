@@ -10,9 +10,9 @@ import pytest
 
 import awoke
 from awoke import ConfigError
-from awoke.secret_fields import paths_of
-from awoke.secret_paths import SecretPaths
-from awoke.secret_topics import SecretPart
+from awoke.declare.secret_topics import SecretPart
+from awoke.payloads.secret_fields import paths_of
+from awoke.payloads.secret_paths import SecretPaths
 from awoke.testing.messages import Pairs, Parts
 from awoke.testing.recordings.masks import MaskRefused, Masks
 from awoke.testing.recordings.recording import Recorded

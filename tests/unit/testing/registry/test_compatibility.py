@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from awoke.registry.schema import Schema
+from awoke.payloads.registry.schema import Schema
 from awoke.testing.registry.compatibility import LEVELS, Earlier, Levels, compared, reasons
 from awoke.testing.registry.kinds import parse
 from awoke.testing.registry.refusal import Refusal

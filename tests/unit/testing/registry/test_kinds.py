@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from awoke.registry.schema import Reference, Schema
+from awoke.payloads.registry.schema import Reference, Schema
 from awoke.testing.registry.kinds import canonical, incompatibilities, parse
 from awoke.testing.registry.refusal import Refusal
 

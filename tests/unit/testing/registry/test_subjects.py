@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from awoke.registry.schema import Reference, Schema
+from awoke.payloads.registry.schema import Reference, Schema
 from awoke.testing.registry.refusal import Refusal
 from awoke.testing.registry.subjects import LATEST, Subjects, Version
 

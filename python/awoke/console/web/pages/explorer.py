@@ -18,7 +18,7 @@ from awoke.console.explorer.searching import Search
 from awoke.console.explorer.views import MessagesView, MessageView, SearchQuery, SearchStep, Where
 from awoke.console.web.page import Asked, Missing, Page, Refused, Wrong
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
-from awoke.printable import harmless_json
+from awoke.text.printable import harmless_json
 
 KINDS = ("newest", "earliest", "offset", "time", "around")
 LIMIT = 50

@@ -16,10 +16,10 @@ from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Rows, Wrong
 from awoke.console.web.recorded import recorded, recorder, text_of, who_of
 from awoke.console.web.rendering import segment
-from awoke.dead_letters.letters import Filter, Letter
-from awoke.durations import duration
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
-from awoke.secrets import HIDDEN
+from awoke.operate.dead_letters.letters import Filter, Letter
+from awoke.text.durations import duration
+from awoke.text.secrets import HIDDEN
 
 WORDS = ("dead", "dlq", "dlt")
 """A topic with one of these in its name is offered; any other can be named."""

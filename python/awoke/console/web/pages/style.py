@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from awoke._clock import wall_ms
 from awoke.console.views import Reason
 from awoke.console.web.page import Asked, Page, Rows
+from awoke.waiting.clock import wall_ms
 
 
 class Example(msgspec.Struct, kw_only=True):

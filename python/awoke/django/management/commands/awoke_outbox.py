@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from awoke.application import find_app
+from awoke.app.application import find_app
 from awoke.django.app import TARGET
 from awoke.django.relay import Relay
 

@@ -11,8 +11,8 @@ import awoke
 from awoke.console.views import GroupPartition, GroupView, Handler
 from awoke.console.web.code import Code
 from awoke.console.web.grants import Role
-from awoke.secrets import HIDDEN
 from awoke.testing.letter_trial import trier
+from awoke.text.secrets import HIDDEN
 from tests.contract.console.web.clients import CONFIRMED, SAME_ORIGIN, act, audited, client_of, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique

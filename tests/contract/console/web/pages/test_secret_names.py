@@ -10,9 +10,9 @@ from starlette.testclient import TestClient
 
 import awoke
 from awoke.console import Role, asgi
-from awoke.secrets import HIDDEN
 from awoke.settings import load
 from awoke.testing import running
+from awoke.text.secrets import HIDDEN
 from tests.contract.console.web.clients import CONFIRMED, SAME_ORIGIN, read
 from tests.contract.test_dead_letter_commands import headers_of, put
 from tests.support.clusters import Cluster, unique

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from awoke._clock import wall_ms
 from awoke.console.views import CallAtWork, CallerCounts, Calls, CallTimes, MethodCalls, Report
 from awoke.console.web.pages.calls import at_work_of, callers_of, methods_of, rejections_of
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from awoke._clock import wall_ms
 from awoke.console.commands import VERBS
 from awoke.console.views import Answer, Audit, Failing, Partition, StackOfThread
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.pages import commands
 from awoke.rpc.errors import FailedPrecondition
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report
 
 SAME = {"Sec-Fetch-Site": "same-origin"}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from awoke._clock import wall_ms
 from awoke.console.views import History, Partition, Sample, SwarmNode
 from awoke.console.web.pages.overview import STEP_MS, added
 from awoke.console.web.steps import Step, StepState
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from awoke._clock import wall_ms
 from awoke.console.views import Failing, GroupPartition, GroupView, Partition, Running
 from awoke.console.web.pages.partitions import state_of
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report
 
 SINCE = wall_ms() - 90_000

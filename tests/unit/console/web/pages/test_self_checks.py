@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from awoke._clock import wall_ms
 from awoke.console.web.pages.self_checks import checks_of
+from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, report
 
 

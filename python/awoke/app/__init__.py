@@ -1,0 +1,1 @@
+"""The app, and how its name `module:attribute` is found."""

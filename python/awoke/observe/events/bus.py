@@ -1,0 +1,91 @@
+"""Gives each event to the log and to its subscribers, on the thread that emits it.
+
+A subscriber that raises is logged and does not disturb the others.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from awoke.errors import ConfigError
+from awoke.observe.broker_lines import BrokerLines
+from awoke.observe.events.catalogue import user_event
+from awoke.observe.events.event import Event
+from awoke.observe.events.log import log
+
+logger = logging.getLogger("awoke.events")
+
+Subscriber = Callable[[Any], object]
+Subscribed = TypeVar("Subscribed", bound=Event)
+
+ALL = "*"
+
+
+class Events:
+    """The subscribers of one app, producer or reader, by the name of the event. Any thread may subscribe and emit."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subscribers: dict[str, list[Subscriber]] = {}
+        self._broker_lines = BrokerLines()
+
+    @overload
+    def subscribe(self, event: type[Subscribed], subscriber: Callable[[Subscribed], object]) -> Callable[[], None]: ...
+
+    @overload
+    def subscribe(self, event: str, subscriber: Callable[[Event], object]) -> Callable[[], None]: ...
+
+    def subscribe(self, event: type[Event] | str, subscriber: Subscriber) -> Callable[[], None]:
+        """Calls `subscriber(event)` for each of these events: a class, a name, or `"*"` for all. Does not block.
+
+        Returns a function that ends the subscription.
+
+        Raises:
+            ConfigError: The subscriber is `async def`, and nothing would await it.
+        """
+        name = event if isinstance(event, str) else event.name
+        if inspect.iscoroutinefunction(subscriber):
+            raise ConfigError(
+                f"a subscriber of {name!r} is async def, and nothing would await it; use def", "subscriber"
+            )
+        with self._lock:
+            self._subscribers.setdefault(name, []).append(subscriber)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._subscribers[name].remove(subscriber)
+
+        return unsubscribe
+
+    @overload
+    def emit(self, event: Event, /) -> None: ...
+
+    @overload
+    def emit(self, event: str, /, **fields: Any) -> None: ...
+
+    def emit(self, event: Event | str, /, **fields: Any) -> None:
+        """Logs an event and calls its subscribers, on this thread. Blocks as long as they do.
+
+        Events of user code are classes of their own, or a name with fields: `emit("shop.opened", customer=7)`.
+
+        Raises:
+            ConfigError: The name is one of awoke's own events.
+        """
+        if isinstance(event, str):
+            event = user_event(event, fields)
+        log(event, self._broker_lines)
+        self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        """Calls the subscribers of an event, on this thread, and logs nothing."""
+        with self._lock:
+            subscribers = [*self._subscribers.get(event.name, ()), *self._subscribers.get(ALL, ())]
+        for subscriber in subscribers:
+            try:
+                subscriber(event)
+            except Exception:
+                logger.exception("a subscriber of %s failed", event.name)

@@ -1,0 +1,94 @@
+"""Events of Kafka clients: errors, log lines, statistics, transactions."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+from awoke.observe.events.event import Counter, Event
+
+__all__ = [
+    "ClientError",
+    "ClientLog",
+    "ClientStatistics",
+    "ProducerReplaced",
+    "TransactionAborted",
+]
+
+
+class ClientError(Event, frozen=True, kw_only=True):
+    """A client has an error; debug where it only repeats one, error where `is_fatal`: the app stops."""
+
+    name: ClassVar[str] = "client.error"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "see `text`"
+    client: str
+    code: int
+    code_name: str
+    text: str
+    is_fatal: bool
+
+    @property
+    def log_level(self) -> int:
+        """ERROR where it is fatal."""
+        return logging.ERROR if self.is_fatal else self.usual_level
+
+
+class ClientLog(Event, frozen=True, kw_only=True):
+    """librdkafka writes a line, which goes to the logger `awoke.librdkafka`."""
+
+    name: ClassVar[str] = "client.log"
+    client: str
+    level: int
+    """syslog's: 0 for an emergency, 7 for debugging."""
+    facility: str
+    text: str
+
+    @property
+    def log_level(self) -> int:
+        """logging's level for librdkafka's; DEBUG for a line that another event repeats or that warns in vain.
+
+        Producers and consumers get one set of properties, and librdkafka warns of those of the other kind (CONFWARN). A
+        connection that failed (FAIL) is an event `client.error`, too.
+        """
+        if self.facility in ("CONFWARN", "FAIL"):
+            return logging.DEBUG
+        if self.level <= 3:
+            return logging.ERROR
+        return {4: logging.WARNING, 5: logging.INFO, 6: logging.INFO}.get(self.level, logging.DEBUG)
+
+
+class ClientStatistics(Event, frozen=True, kw_only=True):
+    """librdkafka's statistics, every `statistics.interval.ms`."""
+
+    name: ClassVar[str] = "client.statistics"
+    client: str
+    json: str
+
+
+class ProducerReplaced(Event, frozen=True, kw_only=True):
+    """The connection of a transactional producer was replaced."""
+
+    name: ClassVar[str] = "producer.replaced"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "nothing, unless it repeats"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_replaced_producers_total", "Connections of transactional producers that were replaced."
+    )
+    client: str
+    reason: str
+
+
+class TransactionAborted(Event, frozen=True, kw_only=True):
+    """A transaction was aborted; no reader of committed messages sees any of it."""
+
+    name: ClassVar[str] = "transaction.aborted"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "nothing: it is tried again"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_aborted_transactions_total", "Transactions that were aborted by an error.", {"code": "code_name"}
+    )
+    client: str
+    code: int
+    code_name: str
+    text: str

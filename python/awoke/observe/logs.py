@@ -1,0 +1,149 @@
+"""Formats of the log: lines for people, or one JSON document a line for programs; and the context of a line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from awoke.observe.handled import CONTEXT, Process, WithContext, context
+from awoke.text.printable import harmless, harmless_json, indented, shown, text_of
+from awoke.text.secrets import without_userinfo
+
+__all__ = [
+    "CONTEXT",
+    "FORMAT",
+    "FORMATS",
+    "ConsoleFormatter",
+    "JsonFormatter",
+    "WithContext",
+    "add_context",
+    "context",
+    "set_up",
+    "set_up_if_mute",
+]
+
+FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
+FORMATS = ("console", "json")
+ON_CONSOLE = ("method", "topic", "partition", "offset", "attempt", "key_hash", "trace_id")
+"""The context at the end of a line for people."""
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "event"}
+"""The attributes of a log record that are not the user's `extra`."""
+
+
+class ConsoleFormatter(logging.Formatter):
+    """Formats a record for people: one line with its context, and its traceback and further text indented.
+
+    No content of a message, an error or a name can control a terminal or look like another record.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the record as text. Format records on the thread that logs."""
+        record.message = record.getMessage()
+        if self.usesTime():
+            record.asctime = self.formatTime(record, self.datefmt)
+        parts = [self.formatMessage(record) + self._context(record)]
+        if record.exc_info:
+            parts.append(self.formatException(record.exc_info))  # Not `exc_text`, which another formatter may have set.
+        if record.stack_info:
+            parts.append(self.formatStack(record.stack_info))
+        return indented(without_userinfo("\n".join(parts)))
+
+    def _context(self, record: logging.LogRecord) -> str:
+        if getattr(record, "event", None) is not None:
+            return ""  # Its text has its fields.
+        found = context()
+        return "".join(f" {name}={found[name]}" for name in ON_CONSOLE if name in found)
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON document.
+
+    It has time, level, logger, text and process; the fields of an event, or else the context (`CONTEXT`); the record's
+    `extra`; error and traceback. Format records on the thread that logs.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the record as a line."""
+        event = getattr(record, "event", None)
+        parts: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "text": record.getMessage() if event is None else event.name,
+            "process": record.process,
+            **self._error(record),
+        }
+        for name, value in {**self._context(event), **_extra(record)}.items():
+            parts[f"extra_{name}" if name in parts else name] = value
+        return _encode(parts)
+
+    def _context(self, event: Any) -> dict[str, Any]:
+        """Returns the fields of an event with its process, or all that is known of the running code."""
+        found = context()
+        if event is None:
+            return found
+        of_process = {name: found[name] for name in ("app", "node") if name in found}
+        return {**of_process, **{name: value for name, value in event.fields.items() if name != "error"}}
+
+    def _error(self, record: logging.LogRecord) -> dict[str, Any]:
+        event = getattr(record, "event", None)
+        error = None if event is None else event.fields.get("error")
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+        found = {} if error is None else {"error": f"{type(error).__name__}: {text_of(error)}"}
+        if record.exc_info:
+            found["traceback"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            found["stack"] = self.formatStack(record.stack_info)
+        return found
+
+
+def _extra(record: logging.LogRecord) -> dict[str, Any]:
+    """Returns the user's `extra`, without the empty attributes that `WithContext` has set."""
+    extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {name: value for name, value in extra.items() if not (value is None and name in CONTEXT)}
+
+
+def add_context(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Adds what is known of the running code to a line of structlog's: one of its processors. Does not block."""
+    for name, value in context().items():
+        fields.setdefault(name, value)
+    return fields
+
+
+def _encode(parts: dict[str, Any]) -> str:
+    try:
+        return harmless_json(without_userinfo(msgspec.json.encode(parts, enc_hook=str).decode()))
+    except Exception:  # A user's `extra` may hold any object; the line must be written all the same.
+        shown_parts = {harmless(str(name)): shown(value) for name, value in parts.items()}
+        return harmless_json(without_userinfo(msgspec.json.encode(shown_parts).decode()))
+
+
+def set_up(level: str, form: str, node: int | None = None) -> None:
+    """Writes to standard error from this level on; replaces what the parent of a node has set up.
+
+    Raises:
+        KeyError: there is no such level.
+    """
+    Process.node = node
+    prefix = "" if node is None else f"node-{node} "
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter(prefix + FORMAT))
+    force = node is not None
+    logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=force)
+
+
+def set_up_if_mute() -> None:
+    """Writes lines for people to standard error where neither the root logger nor awoke's has a handler."""
+    root, own = logging.getLogger(), logging.getLogger("awoke")
+    if root.handlers or any(not isinstance(each, logging.NullHandler) for each in own.handlers):
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(ConsoleFormatter(FORMAT))
+    logging.basicConfig(handlers=[handler], level=logging.INFO if root.level == logging.WARNING else None)

@@ -1,0 +1,238 @@
+"""Makes the AsyncAPI document of an app: its topics, what it receives and sends there, and its remote methods."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from awoke.declare.annotations import result_type_of
+from awoke.declare.group_routes import GroupKey, GroupRoutes
+from awoke.declare.handlers import kind_of
+from awoke.declare.patterns import Pattern
+from awoke.declare.routing import Route
+from awoke.operate.asyncapi.components import Components, Json
+from awoke.payloads import dead_letter
+from awoke.payloads.formats.codec import Codec
+from awoke.payloads.formats.format import Description
+from awoke.payloads.message import Outgoing, Record
+from awoke.payloads.topics import Topic
+from awoke.preconditions.signatures import signature_of
+from awoke.rpc.protocol import Topics
+from awoke.rpc.responder.methods import Method, Rpc
+
+VERSION = "3.0.0"
+BINDING = {"bindingVersion": "0.5.0"}
+TOPIC_SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes", "delete.retention.ms", "max.message.bytes")
+"""The settings of a topic that the binding for Kafka has a place for."""
+LETTER = "dead_letter"
+REPLY_TOPIC = "rpc-reply-topic"
+
+
+class DescribedApp(Protocol):
+    """An app, as its document needs it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def codec(self) -> Codec: ...
+    @property
+    def groups(self) -> Mapping[GroupKey, GroupRoutes]: ...
+    @property
+    def topics(self) -> Mapping[str, Topic]: ...
+    @property
+    def rpc(self) -> Rpc: ...
+
+
+def document_of(app: DescribedApp, version: str = "0.0.0", group: str | None = None) -> Json:
+    """Returns the document of an app; `version` is the app's own, `group` its consumer group, if not its name.
+
+    Raises:
+        ConfigError: The annotations of a remote method can't be read.
+    """
+    return _Document(app).made(version, group or app.name)
+
+
+class _Document:
+    """A document that is being made. Topics and operations come in the order of the app."""
+
+    def __init__(self, app: DescribedApp) -> None:
+        self._app = app
+        self._components = Components(app.codec)
+        self._channels: Json = {}
+        self._operations: Json = {}
+
+    def made(self, version: str, group: str) -> Json:
+        app = self._app
+        for key, routes in app.groups.items():
+            for route in routes.routes.values():
+                self._route(str(route.topic), route, key.name(group))
+            for pattern, route in routes.patterns.items():
+                self._route(pattern, route, key.name(group))
+        for name in app.topics:
+            self._channel(name)
+        for method in app.rpc.methods.values():
+            self._method(method)
+        return {
+            "asyncapi": VERSION,
+            "info": {"title": app.name, "version": version},
+            "channels": self._channels,
+            "operations": self._operations,
+            "components": {"schemas": self._components.schemas},
+        }
+
+    # Routes.
+
+    def _route(self, topic: str | Pattern, route: Route, group: str) -> None:
+        value, key = route.types
+        message = self._components.message(_type_name(value, route.name), value, key)
+        channel = self._channel(topic)
+        self._operation(_joined("receive", channel, group), "receive", channel, [message])["bindings"] = {
+            "kafka": {"groupId": {"type": "string", "enum": [group]}, **BINDING}
+        }
+        results = self._results(route)
+        for index, output in enumerate(route.outputs):
+            sent = self._typed(output) or ([] if index else results)
+            self._send(output, sent or [self._components.message("Result", None)])
+        if route.dead_letter is not None:
+            letter = {**message, "name": f"{message['name']}_{LETTER}", "headers": LETTER_HEADERS}
+            self._send(route.dead_letter, [letter])
+
+    def _typed(self, name: str) -> list[Json]:
+        """Returns the message of a topic that knows its types."""
+        topic = self._app.topics.get(name)
+        if topic is None or topic.value is None:
+            return []
+        return [self._components.message(_type_name(topic.value, name), topic.value, topic.key)]
+
+    def _results(self, route: Route) -> list[Json]:
+        """Returns the messages that a route's functions return."""
+        functions = [route.function] if route.handlers is None else [each.function for each in route.handlers.cases]
+        kinds: list[Any] = []
+        for function in functions:
+            result = result_type_of(function, None)
+            if "generator" in kind_of(function):
+                result = next(iter(typing.get_args(result)), None)
+            kinds += [each for each in _members(result) if each not in kinds]
+        return [self._components.message(_type_name(each, route.name), each) for each in kinds]
+
+    def _send(self, topic: str, messages: Sequence[Json]) -> None:
+        channel = self._channel(topic)
+        self._operation(_joined("send", channel), "send", channel, messages)
+
+    # Channels and operations.
+
+    def _channel(self, topic: str | Pattern) -> str:
+        """Returns the id of a topic's channel, which it adds if it is new."""
+        if isinstance(topic, Pattern):
+            name = _joined("pattern", topic.regex)
+            text = f"All topics whose names match {topic.regex}"
+            self._channels.setdefault(name, {"address": None, "description": text, "messages": {}})
+            return name
+        if topic not in self._channels:
+            self._channels[topic] = {"address": str(topic), "messages": {}, **self._bindings(topic)}
+        return str(topic)
+
+    def _bindings(self, topic: str) -> Json:
+        declared = self._app.topics.get(topic)
+        if declared is None or declared.declaration is None:
+            return {}
+        found: Json = {"topic": str(topic)}
+        if declared.partitions is not None:
+            found["partitions"] = declared.partitions
+        if declared.replication is not None:
+            found["replicas"] = declared.replication
+        config = declared.config or {}
+        settings = {name: _setting(name, config[name]) for name in TOPIC_SETTINGS if name in config}
+        if settings:
+            found["topicConfiguration"] = settings
+        return {"bindings": {"kafka": {**found, **BINDING}}}
+
+    def _operation(self, name: str, action: str, channel: str, messages: Iterable[Json]) -> Json:
+        """Returns the operation of this name, with these messages beside those that it has."""
+        found: Json = self._operations.setdefault(name, {"action": action, "channel": _ref("channels", channel)})
+        references = found.setdefault("messages", [])
+        for message in messages:
+            reference = self._message(channel, message)
+            if reference not in references:
+                references.append(reference)
+        return found
+
+    def _message(self, channel: str, message: Json) -> Json:
+        """Adds a message to a channel, under its name or, if that is taken, the next one; returns a reference."""
+        messages, number = self._channels[channel]["messages"], 1
+        name = first = _joined(message["name"])
+        while messages.get(name, message) != message:
+            number += 1
+            name = f"{first}_{number}"
+        messages[name] = message
+        return _ref("channels", channel, "messages", name)
+
+    # Remote methods.
+
+    def _method(self, method: Method) -> None:
+        service = self._app.rpc.service
+        topics, name = Topics.of(service), method.name
+        method.prepare(service, is_early=True)
+        calls, replies = self._channel(topics.calls), self._channel(topics.replies)
+        hints = typing.get_type_hints(method.function, include_extras=True)
+        result = hints.pop("return", Any)
+        if method.is_stream:
+            result = next(iter(typing.get_args(result)), Any)
+        call = self._components.message(f"{name}.call", method.argument_form or self._arguments(method, hints))
+        operation = self._operation(_joined("call", name), "receive", calls, [call])
+        reply = self._components.message(f"{name}.reply", method.result_form or self._json(result))
+        operation["reply"] = {
+            "address": {"location": f"$message.header#/{REPLY_TOPIC}"},
+            "channel": _ref("channels", replies),
+            "messages": [self._message(replies, reply)],
+        }
+
+    def _json(self, kind: Any) -> Description:
+        return Description("application/json", self._components.of_type(kind))
+
+    def _arguments(self, method: Method, hints: Mapping[str, Any]) -> Description:
+        """Returns the arguments of a method as a JSON object."""
+        parameters = signature_of(method.function).parameters.values()
+        schemas = {each.name: hints.get(each.name, Any) for each in parameters}
+        return Description(
+            "application/json",
+            {
+                "type": "object",
+                "properties": {name: self._components.of_type(kind) for name, kind in schemas.items()},
+                "required": [each.name for each in parameters if each.default is each.empty],
+                "additionalProperties": False,
+            },
+        )
+
+
+LETTER_HEADERS = {"type": "object", "properties": {name: {"type": "string"} for name in dead_letter.HEADERS}}
+
+
+def _setting(name: str, value: str) -> Any:
+    return value.split(",") if name == "cleanup.policy" else int(value)
+
+
+def _ref(*path: str) -> Json:
+    return {"$ref": "#/" + "/".join(each.replace("~", "~0").replace("/", "~1") for each in path)}
+
+
+def _joined(*parts: str) -> str:
+    """Returns an id of these parts: letters, digits, dot, hyphen and underscore only."""
+    return "_".join("".join(each if each.isalnum() or each in ".-" else "_" for each in part) for part in parts)
+
+
+def _type_name(form: Any, otherwise: str) -> str:
+    kind = getattr(form, "value_type", form)
+    return otherwise if kind in (None, bytes, str) else str(getattr(kind, "__name__", kind))
+
+
+def _members(kind: Any) -> list[Any]:
+    """Returns the types of single results in the annotation of a handler, without records, which may have any value."""
+    if typing.get_origin(kind) is list:
+        kind = next(iter(typing.get_args(kind)), None)
+    members = typing.get_args(kind) if typing.get_origin(kind) in UNIONS else (kind,)
+    return [each for each in members if each not in (None, type(None), Record, Outgoing)]
+
+
+UNIONS = (typing.Union, type(int | None))

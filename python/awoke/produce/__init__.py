@@ -1,0 +1,1 @@
+"""Sends messages: producers, their transactions, and middleware of what is sent."""

@@ -1,0 +1,17 @@
+"""Functions that every outgoing message passes: they add headers, or replace values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from awoke.payloads.message import Outgoing
+
+Middleware = Callable[[Outgoing], Outgoing]
+"""Returns the message to be sent. Runs on the thread that sends; an exception keeps the message from being sent."""
+
+
+def through(middleware: Sequence[Middleware], message: Outgoing) -> Outgoing:
+    """Returns a message as the functions, called in their order, make it."""
+    for each in middleware:
+        message = each(message)
+    return message

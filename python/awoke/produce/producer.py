@@ -1,0 +1,244 @@
+"""Producers: each message that is sent gives a delivery handle, to be waited for, awaited, or dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack, cast
+from weakref import WeakKeyDictionary
+
+from awoke import _native
+from awoke._native import DeliveryHandle
+from awoke.errors import ConfigError, DeliveryTimeout
+from awoke.observe.events import Events, EventSource
+from awoke.payloads.formats.codec import BY_TYPE, Codec
+from awoke.payloads.formats.format import Coding
+from awoke.payloads.message import Outgoing, ProduceOptions, RecordOptions, record_of
+from awoke.payloads.registry.opening import schemas_of
+from awoke.payloads.registry.schemas import Schemas
+from awoke.payloads.topics import TopicEncoder
+from awoke.preconditions import checks
+from awoke.produce.middleware import Middleware, through
+from awoke.produce.transaction import Transaction
+from awoke.settings import KafkaValue, Settings, client_properties, load, origins, properties_of
+from awoke.settings.oauth import TokenFunction
+from awoke.waiting.handles import Delivery
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The options of a producer."""
+
+    kafka: Mapping[str, KafkaValue] | None
+    """librdkafka's properties."""
+    transactional_id: str | None
+    """It sends within transactions only (see `Producer.transaction`); an older producer of the same id is fenced."""
+    idle_after_s: float | None
+    """It closes its connection when nothing was sent for one to two times as long, and opens it again when needed."""
+    middleware: Sequence[Middleware]
+    """Each message passes these functions, in their order."""
+    codec: Codec
+    """Encodes values that are neither bytes, text nor None; left out, protobuf's classes do so, and others are JSON."""
+    topics: Sequence[str]
+    """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`."""
+    schemas: Schemas | None
+    """The schemas of an app; None for those of the registry in the settings."""
+    oauth_token: TokenFunction | None
+    """Returns the tokens for `sasl.mechanism=OAUTHBEARER`."""
+    settings: Settings | None
+    """All settings, instead of `bootstrap_servers`, `kafka`, `oauth_token` and those of the environment."""
+    events: Events | None
+    """Gets the events of the producer."""
+
+
+class ShapedOptions(ProduceOptions, total=False):
+    """The options of `Producer.produce`."""
+
+    variant: _native.Variant | None
+
+
+class Producer(_native.Producer):
+    """Sends messages and gives a delivery handle for each. Any number of threads and event loops may use one.
+
+    A context manager: leaving it flushes and closes. The options are those of `ProducerOptions`.
+
+    Raises:
+        ConfigError: An unknown property of librdkafka, a value that it does not accept, or a wrong option.
+        TypeError: An unknown option.
+    """
+
+    _source: EventSource
+    _middleware: Sequence[Middleware]
+    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+    _schemas: Schemas | None
+    """Those that it has opened itself."""
+
+    def __new__(cls, bootstrap_servers: str | None = None, **options: Unpack[ProducerOptions]) -> Self:
+        checks.options("Producer", options, ProducerOptions)
+        settings = options.get("settings") or _settings_of(bootstrap_servers, options)
+        properties = _properties_of(settings, options.get("transactional_id"))
+        idle_after_s = options.get("idle_after_s")
+        if idle_after_s is not None and idle_after_s <= 0:
+            raise ConfigError(f"idle_after_s must be more than 0, not {idle_after_s}", "idle_after_s")
+        source = EventSource(options.get("events"))
+        try:
+            with origins.named():
+                encode = options.get("codec", BY_TYPE).encode
+                self = super().__new__(cls, properties, encode, settings.produce_timeout_s, idle_after_s, source.box)
+        except BaseException:
+            source.close()
+            raise
+        self._source = source
+        self._schemas = None
+        self._middleware = tuple(options.get("middleware", ()))
+        if topics := options.get("topics"):
+            schemas = options.get("schemas") or self._own_schemas(settings)
+            self._middleware += (TopicEncoder(topics, Coding(options.get("codec", BY_TYPE), schemas)),)
+        self._turns = WeakKeyDictionary()
+        if self._middleware:  # Of this object only: without middleware, `produce` is the engine's own method.
+            vars(self).update(produce=self._produce_through, produce_many=self._produce_many_through)
+        return self
+
+    def _produce_through(self, topic: str, value: Any, **options: Unpack[ShapedOptions]) -> DeliveryHandle:
+        timeout_s, variant = options.pop("timeout_s", None), options.pop("variant", None)
+        message = through(self._middleware, Outgoing(topic, value, **cast("RecordOptions", options)))
+        produce = type(self).produce  # Of the class: that of a class which user code derives, too.
+        return produce(self, message.topic, message.value, **message.options, timeout_s=timeout_s, variant=variant)
+
+    def _produce_many_through(
+        self,
+        topic: str,
+        messages: Iterable[Any],
+        *,
+        timeout_s: float | None = None,
+        variant: _native.Variant | None = None,
+    ) -> list[DeliveryHandle]:
+        send = partial(self._produce_through, timeout_s=timeout_s, variant=variant)
+        return [send(topic, record.value, **record.options) for record in map(record_of, messages)]
+
+    def transaction(self, timeout_s: float | None = None) -> Transaction:
+        """Returns a transaction, whose messages readers of committed messages see together or not at all.
+
+        ```python
+        with producer.transaction() as t:
+            t.produce("orders", order)
+            t.produce("stock", change)
+        ```
+
+        The begin waits for the transaction before it, and for the broker, up to `timeout_s` (None:
+        `produce_timeout_s`). The commit waits as long (None: `transaction.timeout.ms`). Both block, or await under
+        `async with`. Any thread, any event loop.
+
+        Raises, at the begin:
+            ConfigError: the producer has no transactional_id; OperationTimeout: the transaction before it did not end
+            in time; KafkaError: no answer of the broker; ProducerFenced: another producer has the transactional_id;
+            ClosedError; ForkedClientError.
+        Raises, at the end:
+            TransactionAborted: no reader will see it; TransactionInDoubt: the outcome is unknown; ProducerFenced.
+        """
+        return Transaction(self, self._middleware, self._turns, timeout_s)
+
+    def variant(self, **kafka: KafkaValue) -> Variant:
+        """Returns the same producer and connection with other properties of topics.
+
+        An example is `variant(acks=1, compression_type="lz4")`. Names are librdkafka's, with `_` for dots. librdkafka
+        keeps one set of properties for a topic and a connection: a topic that was sent to under one set is refused
+        under another.
+
+        Raises:
+            ConfigError: a property that topics do not have, or a value that librdkafka does not accept.
+        """
+        properties = properties_of({name.replace("_", "."): value for name, value in kafka.items()}, "variant")
+        return Variant(self, _native.Variant(properties))
+
+    def close(self, timeout_s: float | None = None) -> int:
+        """Sends what is queued, waits for the answers, and ends. Returns the number of undelivered messages.
+
+        Blocks up to `timeout_s` (None: `delivery.timeout.ms`); handles that are not answered by then fail. Closing
+        again does nothing.
+
+        Raises:
+            ForkedClientError: the producer was made in another process.
+        """
+        try:
+            return super().close(timeout_s)
+        finally:
+            self._source.close()
+            if self._schemas is not None:
+                self._schemas.close()
+
+    def _own_schemas(self, settings: Settings) -> Schemas:
+        self._schemas = schemas_of(settings)
+        return self._schemas
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _settings_of(bootstrap_servers: str | None, options: ProducerOptions) -> Settings:
+    given = {"kafka": options.get("kafka"), "oauth_token": options.get("oauth_token")}
+    return load({"bootstrap_servers": bootstrap_servers, **given}).values
+
+
+def _properties_of(settings: Settings, transactional_id: str | None) -> dict[str, str]:
+    properties = client_properties(settings)
+    if "transactional.id" in properties:
+        raise ConfigError("set transactional_id=…, not kafka={'transactional.id': …}", "transactional.id")
+    if transactional_id is not None:
+        if not transactional_id:
+            raise ConfigError("a transactional_id must not be empty", "transactional_id")
+        properties["transactional.id"] = transactional_id  # A copy would lose the source of tokens.
+    return properties
+
+
+class Variant:
+    """A producer with other properties of topics; made by `Producer.variant`. Any thread."""
+
+    def __init__(self, producer: Producer, settings: _native.Variant) -> None:
+        self._producer, self._settings = producer, settings
+
+    def produce(self, topic: str, value: Any, **options: Unpack[ProduceOptions]) -> DeliveryHandle:
+        """Sends a message, as `Producer.produce` does.
+
+        Raises:
+            ConfigError: the topic was sent to under other settings before; else as `Producer.produce`.
+        """
+        return self._producer.produce(topic, value, **options, variant=self._settings)
+
+    def produce_many(
+        self, topic: str, messages: Iterable[Any], *, timeout_s: float | None = None
+    ) -> list[DeliveryHandle]:
+        """Sends messages in order, as `Producer.produce_many` does."""
+        return self._producer.produce_many(topic, messages, timeout_s=timeout_s, variant=self._settings)
+
+
+def wait_all(handles: Iterable[DeliveryHandle], timeout_s: float | None = None) -> list[Delivery]:
+    """Waits until all handles are answered. Returns where each message went, in their order.
+
+    Blocks the calling thread, which is woken once for all of them. None waits for `delivery.timeout.ms`.
+
+    Raises:
+        DeliveryTimeout: not all were answered within `timeout_s`; the messages may still arrive.
+        DeliveryFailed: the first that was refused; all have been answered.
+    """
+    handles = list(handles)
+    began_s = time.monotonic()
+    if not _native.wait_all(handles, timeout_s):
+        waited_s = time.monotonic() - began_s
+        missing = sum(not handle.done() for handle in handles)
+        operation = f"produce {len(handles)} messages"
+        text = f"{operation}: {missing} had no answer within {waited_s:.3f} s; they may still arrive"
+        raise DeliveryTimeout(text, operation, waited_s)
+    return [handle.result() for handle in handles]
+
+
+def sends_directly(producer: object) -> bool:
+    """Tells whether `produce` is the engine's own method: no middleware, and no class that user code derives."""
+    return type(producer) is Producer and "produce" not in vars(producer)

@@ -1,0 +1,1 @@
+"""Jobs: workers, executors, the strategies of routes, and what a handler returns."""

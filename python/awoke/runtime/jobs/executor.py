@@ -1,0 +1,267 @@
+"""Runs the code of one route: each job by the route's strategy, each hook on the instance of its assignment.
+
+User code begins and ends here: what it raises is caught in `process` and `call_hook`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import Protocol
+
+from awoke._native import HookJob, Job, LaneAssignment
+from awoke.declare.routing import Route
+from awoke.errors import AwokeError
+from awoke.observe.events import HookFailed, LaneFailed
+from awoke.observe.ledger import Acting
+from awoke.payloads.registry.errors import RegistryError
+from awoke.runtime.failures.crash_guard import CrashGuard
+from awoke.runtime.failures.failures import Leaving
+from awoke.runtime.failures.recovery import Recovery, schema_needed
+from awoke.runtime.failures.undecodable import Undecodable
+from awoke.runtime.jobs.handler_calls import HandlerCalls
+from awoke.runtime.jobs.instances import LAST_HOOKS, Instances, finished, owner_of
+from awoke.runtime.jobs.lent import LentBatches, detach_kept, lease_of
+from awoke.runtime.jobs.outgoing import OrderedOutputs
+from awoke.runtime.jobs.strategies.exactly_once import ExactlyOnce
+from awoke.runtime.jobs.strategies.lanes_output import LanesOutput
+from awoke.runtime.jobs.strategies.ordered_output import OrderedOutput
+from awoke.runtime.jobs.strategies.per_batch import PerBatch
+from awoke.runtime.jobs.strategies.per_message import PerMessage
+from awoke.runtime.jobs.strategies.with_output import WithOutput
+from awoke.runtime.process.context import RouteContext
+from awoke.runtime.watch.job_watch import JobWatch, Outcome
+from awoke.waiting.drive import drive, drive_later, elsewhere
+
+MASK = (1 << 64) - 1
+"""Makes any hash a number that the engine takes."""
+
+OWNERS_MAX = 10_000
+"""Assignments whose consumers' names are kept."""
+
+
+class Strategy(Protocol):
+    """A way to process the jobs of one route."""
+
+    async def run(self, job: Job) -> bool:
+        """Calls user code with a job's messages; returns whether the job is to be completed now. Raises what it
+        raises."""
+
+
+class Executor:
+    """Runs the jobs and hooks of one route. Jobs of different partitions overlap, and of one where the route says so.
+
+    Workers call `run_job` and `run_hook`, the event loop awaits `process` and `call_hook`.
+    """
+
+    def __init__(self, context: RouteContext, route: Route) -> None:
+        self._context, self._route = context, route
+        self._undecodable = Undecodable()
+        self._instances = Instances(route, context)
+        self._outputs = OrderedOutputs(context, route)
+        self._recovery = Recovery(route, context, self._undecodable, self._outputs.skip_first)
+        has_letters = route.dead_letter is not None
+        self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
+        self._calls = HandlerCalls(route, context)
+        self._cleanups = context.app.cleanups
+        self._strategy = self._choose()
+        self._owners: dict[int, str] = {}
+        """The name of the consumer of each assignment, by its generation: made once, and not for each job."""
+        self._is_watched = context.metrics is not None or route.max_processing_s is not None
+
+    def _choose(self) -> Strategy:
+        route, context, calls = self._route, self._context, self._calls
+        batches = LentBatches(route, context.events, self._undecodable)
+        per_batch = None
+        if route.consumer is not None:
+            per_batch = PerBatch(calls, context.tracer, batches, self._instances)
+        if route.is_exactly_once:
+            assert context.transactions is not None
+            source = batches if per_batch is None else per_batch
+            return ExactlyOnce(calls, context, source, context.transactions, self._recovery, context.refusals)
+        if per_batch is not None:
+            return per_batch
+        if route.output is None:
+            return PerMessage(calls, context.tracer, batches)
+        if route.is_ordered:
+            return OrderedOutput(route, calls, context, batches, self._outputs, self._end)
+        if route.lanes is not None:
+            return LanesOutput(route, calls, context, batches, self._end)
+        return WithOutput(route, calls, context, batches)
+
+    def bind(self) -> None:
+        """Makes the handler ready to be called, when the app's start-up functions have run. May block.
+
+        Raises what the app raises for an argument.
+        """
+        if self._calls.is_late:
+            self._calls.bind()
+            self._strategy = self._choose()
+
+    def close(self, deadline_s: float) -> list[threading.Thread]:
+        """Ends what the executor has started; returns the threads that still run at the deadline."""
+        return []
+
+    def threads(self) -> list[threading.Thread]:
+        """Returns the threads that run user code for the workers. Does not block."""
+        return []
+
+    def run_job(self, job: Job) -> None:
+        """As `process`, on the calling thread. Blocks as long as user code does."""
+        drive(self.process(job))
+
+    def run_hook(self, hook: HookJob) -> None:
+        """As `call_hook`, on the calling thread. Blocks as long as user code does."""
+        drive(self.call_hook(hook))
+
+    def assign_lanes(self, assignment: LaneAssignment) -> None:
+        """Assigns a lane to each message, by the route's function. An error there falls back to the message's key."""
+        lane_of = self._route.concurrency.lane_of
+        assert lane_of is not None
+        numbers = []
+        batch = assignment.batch(self._route.decoding.loading().native())
+        lease = lease_of(batch)
+        away: Exception | None = None
+        for message in batch:
+            try:
+                if away is not None:
+                    raise away  # It would wait for the registry again, once for each message.
+                lane = lane_of(message)
+                numbers.append(hash(lane) & MASK)
+            except Exception as error:
+                numbers.append(hash(message.raw_key) & MASK)
+                away = error if isinstance(schema_needed(error), RegistryError) else away
+                self._context.events.emit(
+                    LaneFailed(
+                        handler=self._route.name,
+                        topic=assignment.topic,
+                        partition=assignment.partition,
+                        offset=message.offset,
+                        error=error,
+                    )
+                )
+        batch = message = lane = away = None  # type: ignore[assignment]
+        detach_kept(lease)
+        assignment.finish(numbers)
+
+    async def process(self, job: Job) -> None:
+        """Processes a batch. The job is then completed, given back to be tried again, or ends later by itself."""
+        watch = JobWatch(self._route, self._context, job) if self._is_watched else None
+        outcome: Outcome = "done"
+        generation = job.generation
+        owner = self._owners.get(generation) or self._name_owner(job)
+        try:
+            with Acting(self._context.ledger, owner, generation, job):
+                outcome = await self._run(job)
+        finally:
+            if self._cleanups.has_any:
+                await self._cleanups.end(is_async=self._route.is_async)
+            if watch is not None:
+                watch.end(job, outcome)
+            if self._route.consumer is not None:
+                await self._instances.let_go_of_fenced(job)
+
+    async def _run(self, job: Job) -> Outcome:
+        try:
+            if self._cleanups.has_any:
+                await self._cleanups.call(is_async=self._route.is_async)
+            failures = self._context.failures
+            if failures.asked and (left := failures.take(job)) is not None:
+                await self._leave(job, *left)
+                return "done"
+            if self._crash_guard is not None and not await self._crash_guard.may_run(job):
+                return "done"
+            if not await self._strategy.run(job):
+                return "done"
+        except Exception as error:
+            await self._recovery.failed_or_loaded(job, error)
+            return "failed"
+        except BaseException as error:
+            if self._route.is_async and isinstance(error, asyncio.CancelledError):
+                job.retry(0.0)  # The loop ends: the job has no thread any more.
+                raise
+            self._recovery.end_app(job, error)
+            return "failed"
+        return "done" if self._recovery.complete(job) else "fenced"
+
+    def _name_owner(self, job: Job) -> str:
+        """Returns the name of a job's consumer, and keeps it for the jobs of its assignment."""
+        if len(self._owners) >= OWNERS_MAX:  # Jobs that end behind their assignment's last hook leave theirs.
+            self._owners.clear()
+        owner = self._owners[job.generation] = owner_of(job)
+        return owner
+
+    async def _leave(self, job: Job, how: Leaving, error: BaseException) -> None:
+        """Leaves the job's first message without processing it, as an operator asked."""
+        if how == "skip":
+            await self._recovery.skip(job, error)
+        else:
+            await self._recovery.exhaust(job, job.attempt, error)
+
+    def _end(self, job: Job, error: BaseException | None) -> None:
+        """Ends a job whose results are acknowledged, or one refused; on a thread of awoke's that runs no user code."""
+        if error is None:
+            self._recovery.complete(job)
+        else:
+            drive_later(self._recovery.failed_or_loaded(job, error))
+
+    # Hooks.
+
+    async def call_hook(self, hook: HookJob) -> None:
+        """Runs a hook and gives the partition back."""
+        is_last = hook.name in LAST_HOOKS
+        if hook.name == "assigned":
+            self._context.assigned.add(hook)
+        with self._context.ledger.acting_for(owner_of(hook), hook.generation, hook):
+            try:
+                if self._route.consumer is not None and not self._instances.is_skipped(hook):
+                    await self._cleanups.call(is_async=self._route.is_async)
+                    outcome = getattr(self._instances.of(hook), hook.name)()
+                    await finished(outcome, f"{self._route.name}.{hook.name}", self._route.is_async)
+            except Exception as error:
+                self._on_hook_failed(hook, error)
+            except BaseException as error:
+                # A batch that comes before the app's end must not reach a consumer whose `assigned` did not return.
+                if hook.name == "assigned":
+                    self._instances.failed_to_assign(hook)
+                self._context.stop_app(error)
+            finally:
+                await self._cleanups.end(is_async=self._route.is_async)
+                if is_last:
+                    await self._calls.close_assignment(hook)
+                    await self._instances.close_scope(hook)
+                    await self._forget(hook)
+                hook.finish()
+                if not is_last:
+                    await self._instances.let_go_of_fenced(hook)
+        if is_last:
+            await elsewhere(self._instances.report_leaks, hook)
+
+    def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
+        if hook.name == "assigned":
+            self._instances.failed_to_assign(hook)
+        self._context.events.emit(
+            HookFailed(
+                hook=hook.name,
+                handler=self._route.name,
+                topic=hook.topic,
+                partition=hook.partition,
+                error=error,
+            )
+        )
+
+    async def _forget(self, hook: HookJob) -> None:
+        """Drops what is known of an assignment that has ended, and commits what is left of it."""
+        self._context.assigned.remove(hook)
+        self._owners.pop(hook.generation, None)
+        self._instances.forget(hook)
+        self._undecodable.forget(hook)
+        self._outputs.forget(hook)
+        partition = None if self._crash_guard is None else self._crash_guard.after(hook)
+        transactions = self._context.transactions if self._route.is_exactly_once else None
+        if transactions is None:
+            self._context.last_commits.note_hook(hook)
+        elif partition is not None:
+            with contextlib.suppress(AwokeError):
+                await elsewhere(transactions.commit(partition).wait, self._context.settings.revoke_timeout_s)

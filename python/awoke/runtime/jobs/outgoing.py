@@ -1,0 +1,214 @@
+"""Results on their way to an `ordered` output, where several messages of a partition are processed at once.
+
+No thread waits for them: a job whose function has returned leaves its slot to others, keeps its lanes, and ends
+when all of its results are acknowledged. Results go through a queue of the engine's for each reading of a partition:
+the thread that adds the missing result also sends the results behind it. Acknowledgements are counted in the engine,
+and a job hears of them once for all that was sent together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from awoke._native import DeliveryHandle, HookJob, Job, OrderedQueue, OrderedResults, Results
+from awoke.declare.routing import Route
+from awoke.errors import FencedError
+from awoke.produce.producer import Producer, sends_directly
+from awoke.runtime.jobs.acknowledgements import Acknowledgements
+from awoke.runtime.jobs.alone import is_refused_in_company
+from awoke.runtime.jobs.instances import Key, key_of
+from awoke.runtime.jobs.outputs import Answer, Result, produce, records_of
+from awoke.runtime.process.context import OutputContext
+from awoke.waiting.drive import drive_later
+from awoke.waiting.handles import call_back
+
+End = Callable[[Job, BaseException | None], object]
+"""Called when all results of a job are answered; with the error of a refused one, whose message is then the job's
+first."""
+
+Failed = Sequence[tuple[int, BaseException]]
+"""Offsets of messages whose result could not be sent, and why."""
+
+
+class Outgoing:
+    """The answers to the results of one job. Any thread.
+
+    The partition stays assigned as long as the broker owes an answer, and not for a result that waits for its
+    turn, which may never come at a revocation. So whenever nothing is under way, the messages of the job are done up to
+    the first one whose result waits.
+    """
+
+    def __init__(self, context: OutputContext, route: Route, results: OrderedResults, end: End) -> None:
+        self._context, self._route, self._results, self._end = context, route, results, end
+        self._acknowledgements = Acknowledgements(route, context)
+        self._lock = threading.Lock()
+        self._under_way = 0
+        """Records, and groups of records that were sent together, without an answer."""
+        self._job: Job | None = None
+        self._refused: dict[int, BaseException] = {}
+        """Why results were refused, by the offsets of their messages."""
+
+    # The engine calls these three, on the thread that sends: a worker's, or the event loop's.
+
+    def sending(self) -> None:
+        """Notes that results of the sealed job are sent now; `sent` follows. Does not block."""
+        with self._lock:
+            self._begin(1)
+
+    def sent(self, results: Results, failed: Failed) -> None:
+        """Takes what was sent together, and why other results could not be sent. Does not block."""
+        with self._lock:
+            self._refused.update(failed)
+        self._expect(results)
+
+    def send(self, offset: int, answer: Answer) -> None:
+        """Produces the records of a message one by one. Blocks while the producer's queue is full."""
+        records = records_of(answer)
+        with self._lock:
+            self._begin(len(records))
+        for place, record in enumerate(records):
+            try:
+                handle = produce(self._context.producer, self._route, record)
+            except Exception as error:
+                self._answered(len(records) - place, [(offset, error)])  # None of those behind it is sent.
+                return
+            call_back(handle, partial(self._acknowledged, offset, record))
+
+    def seal(self, job: Job, place: int | None = None) -> None:
+        """Ends the adding: the job leaves its slot, and ends with the last answer. Does not block.
+
+        Messages without a result before this place of the job (None: its end) give their turns to later ones.
+        """
+        with self._lock:
+            results, failed, is_sending = self._results.seal()
+            self._refused.update(failed)
+            has_results = len(results) > 0
+            self._under_way += has_results + is_sending
+            job.leave_slot(self._under_way > 0, self._results.others_s)
+            self._job, end = job, job.remaining if place is None else place
+            is_over = self._advance(job)
+        self._results.skip_before(end)
+        if has_results:
+            self._expect(results)
+        if is_over:
+            self._finish(job)
+
+    def _expect(self, results: Results) -> None:
+        if len(results) > 0:
+            call_back(results, self._on_answered)
+        else:
+            self._answered(1, [])
+
+    def _on_answered(self, results: Results) -> None:
+        if results.result():
+            self._answered(1, [])
+        else:
+            drive_later(self._check(results))
+
+    async def _check(self, results: Results) -> None:
+        self._answered(1, await self._acknowledgements.refused(results))
+
+    def _acknowledged(self, offset: int, record: Result, handle: DeliveryHandle) -> None:
+        error = handle.exception()
+        if error is not None and is_refused_in_company(error):
+            try:
+                again = produce(self._context.alone, self._route, record)
+            except Exception as refused:
+                error = refused
+            else:
+                call_back(again, lambda again: self._on_last_answer(offset, again))
+                return
+        self._answered(1, [] if error is None else [(offset, error)])
+
+    def _on_last_answer(self, offset: int, handle: DeliveryHandle) -> None:
+        error = handle.exception()
+        self._answered(1, [] if error is None else [(offset, error)])
+
+    def _answered(self, count: int, refused: Failed) -> None:
+        with self._lock:
+            self._under_way -= count
+            self._refused.update(refused)
+            job = self._job
+            is_over = job is not None and self._advance(job)
+        if is_over:
+            assert job is not None
+            self._finish(job)
+
+    def _begin(self, count: int) -> None:
+        """Counts what is sent now. Under the lock."""
+        self._under_way += count
+        if self._job is not None:
+            self._job.keep_assigned()
+
+    def _advance(self, job: Job) -> bool:
+        """Stores how far the job is done, if nothing is under way; returns whether all is answered. Under the lock."""
+        if self._under_way > 0:
+            return False
+        is_over = not self._results.are_waiting
+        offset = self._results.first_open(list(self._refused))
+        if offset is not None:
+            with contextlib.suppress(FencedError):
+                job.done_before(offset)
+        if not is_over:
+            job.allow_revoke()
+        return is_over
+
+    def _finish(self, job: Job) -> None:
+        """Ends the job: each refused message fails with its lane, and the lanes around it are done."""
+        refused, self._refused = self._refused, {}
+        rest: Job | None = job
+        while rest is not None:
+            part, rest = rest, None
+            offset = self._results.first_open(list(refused))
+            if offset is None:
+                self._end(part, None)
+                return
+            with contextlib.suppress(FencedError):
+                part.done_before(offset)
+            rest = part.split_lanes_behind(offset)
+            self._end(part, refused.pop(offset))
+            if rest is not None:
+                behind = self._results.place_of(rest.first_offset)
+                refused = {each: why for each, why in refused.items() if self._results.place_of(each) >= behind}
+
+
+class OrderedOutputs:
+    """The ordered outputs of one route: one for each assignment, and for each reading of it. Any thread."""
+
+    def __init__(self, context: OutputContext, route: Route) -> None:
+        self._context, self._route = context, route
+        self._lock = threading.Lock()
+        """Guards `_queues`: several jobs of a partition may ask for one at once."""
+        self._queues: dict[tuple[Key, int], OrderedQueue] = {}
+
+    def of(self, job: Job) -> OrderedQueue:
+        """Returns the queue that a job belongs to, made on first use. Does not block."""
+        key = (key_of(job), job.epoch)
+        with self._lock:
+            if key not in self._queues:
+                self._queues[key] = self._make()
+            return self._queues[key]
+
+    def _make(self) -> OrderedQueue:
+        assert self._route.output is not None
+        producer = self._context.producer
+        direct = producer if isinstance(producer, Producer) and sends_directly(producer) else None
+        return OrderedQueue(direct, self._route.output)
+
+    def skip_first(self, job: Job) -> None:
+        """Skips the job's first message, which will have no result: the results behind it wait for it no longer."""
+        if self._route.is_ordered and job.is_of_lanes:
+            for ordinal in job.ordinals()[:1]:
+                self.of(job).skip(ordinal)
+
+    def forget(self, hook: HookJob) -> None:
+        """Drops the queues of an assignment that has ended; the next owner of the partition processes the messages of
+        the results that wait in them again."""
+        key = key_of(hook)
+        with self._lock:
+            queues = [self._queues.pop(each) for each in list(self._queues) if each[0] == key]
+        for queue in queues:
+            queue.close()

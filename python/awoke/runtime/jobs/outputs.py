@@ -1,0 +1,228 @@
+"""Turns what a route's function returns into records: a value, an `awoke.Record`, or several of them."""
+
+from __future__ import annotations
+
+import collections.abc
+import contextlib
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from awoke._native import DeliveryHandle, Message
+from awoke.declare.handlers import check_ran
+from awoke.declare.routing import Route
+from awoke.observe.tracing import Tracer
+from awoke.payloads.message import Headers, Outgoing, Record, addressed, header_pairs
+from awoke.produce.middleware import Middleware
+from awoke.runtime.process.context import OutputContext, Producing
+from awoke.runtime.process.transactions import TransactionEntry
+from awoke.waiting.drive import drive
+
+Result = Record | Outgoing
+"""A record of the output, or of a topic of its own."""
+
+Sent = tuple[int, DeliveryHandle, Result]
+"""A record that was sent: the offset of its message, and its handle."""
+
+Answer = Result | list[Result]
+"""The records of one message."""
+
+RECORDS = (Record, Outgoing)
+
+
+class Yielded(list[Any]):
+    """All that a generator has yielded for a message."""
+
+
+PLAIN_MAX = 64
+NOTHING: frozenset[type] = frozenset()
+"""The types of results that are sent as they are, where all pass middleware."""
+SEVERAL = (list, tuple)
+
+MANY = (list, tuple, *(getattr(collections.abc, name) for name in ("Sequence", "Collection", "Iterable", "Iterator")))
+
+
+class Outputs:
+    """Makes the records of one route. Any thread."""
+
+    def __init__(self, route: Route, tracer: Tracer | None) -> None:
+        self._tracer = tracer
+        self._name = route.name
+        self._forwarded = route.forward_headers
+        functions = [route.function] if route.handlers is None else [each.function for each in route.handlers.cases]
+        many = [returns_records(each) for each in functions]
+        self._is_always_many, self._may_be_many = all(many), any(many)
+        is_plain = tracer is None and not self._forwarded and not self._may_be_many
+        self.plain: set[type] = {bytes, str} if is_plain else set()
+        """Types of results that are sent as they are, under their message's key and without headers. It grows."""
+
+    def answer(self, message: Message[Any], result: Any) -> Answer | None:
+        """Returns the records of a message; None when its function returned nothing.
+
+        Raises:
+            TypeError: of several results, one is no `awoke.Record`; HandlerDidNotRun: it is a coroutine or the like.
+        """
+        if result is None:
+            return None
+        if type(result) in RECORDS:
+            return self._complete(message, result)
+        if type(result) is Yielded:
+            return [self._complete(message, self._record(message, each)) for each in result if each is not None]
+        if self._is_always_many or (type(result) in SEVERAL and self._are_records(result)):
+            return [self._complete(message, each) for each in records_in(result)]
+        check_ran(result, self._name)
+        if self.plain and len(self.plain) < PLAIN_MAX and not isinstance(result, SEVERAL):
+            self.plain.add(type(result))
+        return Record(result, message.raw_key, self.headers(message, None))
+
+    def headers(self, message: Message[Any], own: Headers | None) -> Headers | None:
+        """Returns the headers of a record: those forwarded from its message, its own, and those of the trace."""
+        if self._forwarded:
+            own = [*self._forwarded_headers(message, own), *header_pairs(own)]
+        return own if self._tracer is None else self._tracer.headers(header_pairs(own))
+
+    def _are_records(self, results: Sequence[Any]) -> bool:
+        return type(results[0]) in RECORDS if results else self._may_be_many
+
+    def _record(self, message: Message[Any], result: Any) -> Result:
+        return result if type(result) in RECORDS else Record(result, message.raw_key)
+
+    def _complete(self, message: Message[Any], record: Result) -> Result:
+        if not self._forwarded and self._tracer is None:
+            return record
+        return record._replace(headers=self.headers(message, record.headers))
+
+    def _forwarded_headers(self, message: Message[Any], own: Headers | None) -> list[tuple[str, bytes | None]]:
+        """Returns the message's headers that the route forwards, without those that the record sets itself."""
+        taken = {name for name, _ in header_pairs(own)}
+        wanted = self._forwarded
+        return [
+            pair for pair in message.headers if pair[0] not in taken and (isinstance(wanted, bool) or pair[0] in wanted)
+        ]
+
+
+Then = Callable[[Message[Any], Any], Any]
+"""Turns what a function returned for a message into what is handed on."""
+
+
+class Handler(Protocol):
+    """The handler of a route, ready to be called."""
+
+    name: str
+    is_async: bool
+
+    @property
+    def function(self) -> Callable[[Any], Any]: ...
+
+
+def called(handler: Handler, tracer: Tracer | None, then: Then | None = None) -> Callable[..., Any]:
+    """Returns what a strategy calls for each message: a handler, its span around it, and `then` behind it.
+
+    It returns a coroutine where the function is `async def`.
+    """
+    function, is_async, name = handler.function, handler.is_async, handler.name
+    if tracer is None and then is None:
+        return function
+
+    async def flow(message: Message[Any]) -> Any:
+        with NO_SPAN if tracer is None else tracer.message(message, name):
+            result = function(message)
+            if is_async:
+                result = await result
+            return result if then is None else then(message, result)
+
+    if is_async:
+        return flow
+    if tracer is None and then is not None:
+        return lambda message: then(message, function(message))  # As `flow`, without a coroutine for each message.
+    return lambda message: drive(flow(message))
+
+
+def sender(
+    route: Route, context: OutputContext, answer: Callable[[Message[Any], Any], Answer | None]
+) -> Callable[[Message[Any], Any], Sequence[Sent]]:
+    """Returns what sends the records of a message's result to the output of its route. It blocks while the producer's
+    queue is full."""
+
+    def send(message: Message[Any], result: Any) -> Sequence[Sent]:
+        records = answer(message, result)
+        if records is None:
+            return ()
+        return [(message.offset, produce(context.producer, route, each), each) for each in records_of(records)]
+
+    return send
+
+
+def produce(producer: Producing, route: Route, result: Result) -> DeliveryHandle:
+    """Sends a record to a route's output, or to its own topic."""
+    assert route.output is not None
+    topic, record = addressed(route.output, result)
+    return producer.produce(topic, record.value, **record.options)
+
+
+NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+
+def encodable(
+    answer: Callable[[Message[Any], Any], Answer | None], route: Route, encode: Middleware
+) -> Callable[[Message[Any], Any], Answer | None]:
+    """Returns the same, but raises where a record can't be encoded now, as for a schema that is not loaded.
+
+    A result that waits for its turn can't wait for a schema, too: results behind it would be sent before.
+    """
+    output = route.output
+    assert output is not None
+
+    def answer_encodable(message: Message[Any], result: Any) -> Answer | None:
+        found = answer(message, result)
+        for record in () if found is None else records_of(found):
+            encode(record if type(record) is Outgoing else Outgoing(output, *record))
+        return found
+
+    return answer_encodable
+
+
+def add_answer(entry: TransactionEntry, topic: str, answer: Answer) -> None:
+    """Adds the records of one message to a transaction: all, or none if one of them can't be sent. Does not block."""
+    if isinstance(answer, list):
+        entry.produce_all(addressed(topic, each) for each in answer)
+    else:
+        entry.add(*addressed(topic, answer))
+
+
+def records_of(answer: Answer) -> Sequence[Result]:
+    """Returns all records of an answer."""
+    return answer if isinstance(answer, list) else (answer,)
+
+
+def records_in(results: Any) -> list[Result]:
+    """Returns what a function returned as records.
+
+    Raises:
+        TypeError: one of them is no `awoke.Record` and no `awoke.Outgoing`.
+    """
+    records = [results] if type(results) in RECORDS else list(results)
+    for each in records:
+        if type(each) not in RECORDS:
+            text = f"a function that returns several records returns awoke.Record only, not {type(each).__qualname__}"
+            raise TypeError(text)
+    return records
+
+
+def returns_records(function: Callable[..., Any]) -> bool:
+    """Tells whether a function is annotated to return several records, so that an empty list sends nothing."""
+    try:
+        hint = typing.get_type_hints(function).get("return")
+    except Exception:  # An annotation that cannot be read; only an empty list then has an unknown meaning.
+        return False
+    return any(
+        typing.get_origin(kind) in MANY
+        and any(each in RECORDS for part in typing.get_args(kind) for each in members(part))
+        for kind in members(hint)
+    )
+
+
+def members(hint: Any) -> Sequence[Any]:
+    """Returns the types of a union, and a type that is none as the only one."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)

@@ -1,0 +1,1 @@
+"""One process of an app: its start and its stop, signals, groups, and the topics that it looks for."""

@@ -1,0 +1,95 @@
+"""Runs the start-up and shutdown functions of one runner: in order, and each shutdown function whatever the others
+raise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from awoke.declare.lifecycle import Lifecycle, LifecycleFunction
+from awoke.observe.events import Events, ShutdownFailed
+from awoke.runtime.watch.overdue import stack_of
+
+logger = logging.getLogger(__name__)
+
+CallAsync = Callable[[Callable[[], Any]], "Future[Any]"]
+"""Calls an async function on the runtime's event loop."""
+
+
+class LifecycleRun:
+    """The start-up and shutdown functions of one run of an app."""
+
+    def __init__(self, lifecycle: Lifecycle, events: Events, call_async: CallAsync) -> None:
+        self._lifecycle, self._events, self._call_async = lifecycle, events, call_async
+        self._closers: list[LifecycleFunction] = []
+        self._started: int | None = None
+        """The number of start-up functions that succeeded; None before the first was called, and after the shutdown."""
+
+    def start_up(self) -> None:
+        """Calls the start-up functions in order of registration. Blocks until the last one has returned.
+
+        Raises what one of them raises; those after it are not called.
+        """
+        self._started = 0
+        for each in list(self._lifecycle.startups):
+            self._call(each)
+            self._started += 1
+
+    def also(self, start: Callable[[], object], close: Callable[[], object], name: str) -> None:
+        """Calls a function after the start-up functions, and has another one called before the shutdown functions.
+
+        Raises what the first raises; the second is called all the same.
+        """
+        self._closers.append(LifecycleFunction(close, False, name))
+        start()
+
+    def shut_down(self, deadline_s: float) -> list[str]:
+        """Calls the shutdown functions in reverse order; returns the thread that still runs at the deadline.
+
+        Does nothing if `start_up` was not called. The functions run on a thread of their own: one that hangs must not
+        hold up the end of the process.
+        """
+        started, self._started = self._started, None
+        functions = [] if started is None else [*self._closers, *self._lifecycle.shutdowns_after(started)]
+        if not functions:
+            return []
+        thread = threading.Thread(target=self._shut_down, args=(functions,), name="awoke-shutdown", daemon=True)
+        thread.start()
+        thread.join(max(0.0, deadline_s - time.monotonic()))
+        if not thread.is_alive():
+            return []
+        logger.error("a shutdown function is still running:\n%s", stack_of(thread))
+        return [thread.name]
+
+    def _shut_down(self, functions: list[LifecycleFunction]) -> None:
+        for each in functions:
+            try:
+                self._call(each)
+            except BaseException as error:  # Also SystemExit: the other functions must run.
+                self._events.emit(ShutdownFailed(function=each.name, error=error))
+
+    def _call(self, each: LifecycleFunction) -> None:
+        if each.is_async:
+            self._call_async(each.function).result()
+        else:
+            each.function()
+
+
+async def until(done: Future[None]) -> None:
+    """Waits for a future that has other waiters: cancelling this wait, or closing its loop, does not cancel the
+    future."""
+    here = asyncio.get_running_loop()
+    is_over = asyncio.Event()
+
+    def tell(_: Future[None]) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop was closed: the waiting task has gone.
+            here.call_soon_threadsafe(is_over.set)
+
+    done.add_done_callback(tell)
+    await is_over.wait()

@@ -1,0 +1,103 @@
+"""Runs an app until a signal comes: the first stops gracefully, the second waits for no job, the third ends at once.
+
+The main thread waits for words in an inbox, from signal handlers and other threads. The stop runs on a thread of
+its own, so that the main thread can react to the next signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+
+from awoke.observe import logs
+from awoke.runtime.process.context import RunnableApp
+from awoke.runtime.process.embedded import EmbeddedCluster
+from awoke.runtime.process.inbox import Inbox
+from awoke.runtime.process.runner import AppRunner
+from awoke.settings import KafkaValue
+from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
+
+logger = logging.getLogger(__name__)
+
+HEARD = {signal.SIGINT: "signal", signal.SIGTERM: "signal"}
+"""The word for each signal."""
+
+
+def run(
+    app: RunnableApp,
+    *,
+    bootstrap_servers: str | None,
+    workers: int | None,
+    embedded: bool,
+    kafka: Mapping[str, KafkaValue] | None,
+) -> int:
+    """Runs an app until a signal or a fatal error ends it; returns the exit code. Blocks."""
+    logs.set_up_if_mute()
+    with contextlib.ExitStack() as stack:
+        if embedded:
+            bootstrap_servers = stack.enter_context(embedded_brokers(app))
+        app.use(bootstrap_servers=bootstrap_servers, workers=workers, kafka=kafka)
+        heard = stack.enter_context(contextlib.closing(Inbox()))
+        server = AppRunner(
+            app, on_fatal_error=lambda error: heard.put("fatal error"), on_stop=lambda: heard.put("asked to stop")
+        )
+        stack.callback(heard.hear(HEARD))
+        server.start()
+        if server.has_ended:
+            return EXIT_CLEAN
+        return wait_and_stop(server, heard)
+
+
+def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
+    """Waits for a reason to stop, and stops; returns the exit code. Blocks."""
+    while (said := heard.get()) in ("quiet", "ignored"):
+        if said == "quiet":
+            server.quiet()
+    if said == "signal":
+        logger.info("stopping: running jobs finish; a second signal does not wait for them")
+    is_clean: list[bool] = []
+
+    def stop() -> None:
+        try:
+            is_clean.append(server.stop())
+        finally:
+            heard.put("stopped")
+
+    thread = threading.Thread(target=stop, name="awoke-stopping", daemon=True)
+    thread.start()
+    signals = 0
+    if said == "quick":
+        stop_waiting(server)
+    while (said := heard.get()) != "stopped":
+        if said in ("signal", "quick"):
+            signals += 1
+            stop_waiting(server)
+            if signals > 1:
+                os._exit(EXIT_AT_ONCE)
+    thread.join()  # It has nothing left to do.
+    if server.fatal_error is not None:
+        logger.error("the app stopped after a fatal error: %s", server.fatal_error)
+        return EXIT_FAILED
+    return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
+
+
+def stop_waiting(server: AppRunner) -> None:
+    """Ends the wait for running jobs, and logs that once."""
+    if server.stop_waiting():
+        logger.warning("stopping at once: running jobs are not waited for, and their messages come again")
+
+
+@contextlib.contextmanager
+def embedded_brokers(app: RunnableApp) -> Iterator[str]:
+    """Runs brokers inside the process, with the topics of the app's routes; gives their address."""
+    with EmbeddedCluster() as cluster:
+        read, written = list(app.read_topics), [topic for route in app.all_routes for topic in route.topics_out]
+        named = {route.topic: 1 + max(route.partitions) for route in app.all_routes if route.partitions}
+        for topic in dict.fromkeys([*read, *written]):
+            cluster.create_topic(topic, partitions=getattr(topic, "partitions", None) or max(4, named.get(topic, 0)))
+        logger.info("embedded brokers at %s", cluster.bootstrap_servers)
+        yield cluster.bootstrap_servers

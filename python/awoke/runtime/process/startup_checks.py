@@ -1,0 +1,124 @@
+"""Looks up the topics that an app reads, writes and declares, before it joins its group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from awoke.admin import Admin, TopicInfo
+from awoke.declare.routing import Route
+from awoke.errors import AuthorizationFailed, ConfigError, UnknownTopic
+from awoke.observe.events import TopicDiffers, TopicUnchecked
+from awoke.payloads.declared_topics.differences import Difference, Row, numbers_that_differ
+from awoke.payloads.declared_topics.plan import Unread, compared_settings
+from awoke.payloads.topics import Topic
+from awoke.rpc import topics as rpc_topics
+from awoke.rpc.protocol import Topics
+from awoke.runtime.process.context import RunnableApp
+from awoke.settings import Settings, embedded
+
+UNKNOWN_TOPIC = 3
+
+SHOWN_MAX = 5
+"""The most differences that the error at start names."""
+
+
+def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
+    """Looks up the app's topics, and creates those of its methods. Blocks.
+
+    Returns the number of partitions of each topic that it reads.
+
+    Topics that the app declares are compared with the cluster's, as `topics_check` says. Brokers inside the
+    process are not compared: a test declares replicas and settings of production, which it has no use for.
+
+    Raises:
+        UnknownTopic: its text names the command that creates it; BrokerUnreachable.
+        ConfigError: A topic is not as it is declared, and `topics_check` is `error`; a route names a partition that
+        its topic does not have.
+    """
+    counts: dict[str, int] = {}
+    if app.rpc.methods:
+        partitions = app.rpc.settings.partitions
+        topics = Topics.of(app.rpc.service)
+        rpc_topics.ensure(settings, topics, partitions)
+        counts[topics.calls] = partitions
+    is_compared = settings.topics_check != "off" and settings.bootstrap_servers not in embedded
+    compared: Mapping[str, Topic] = app.topics if is_compared else {}
+    wanted = {*app.read_topics, *_written(app), *compared}
+    described: dict[str, TopicInfo] = {}
+    with Admin(settings=settings) as admin:
+        if app.patterns:
+            wanted |= _matched(app, admin, settings)
+        for topic in sorted(wanted):
+            described[topic] = _described(app, admin, topic, settings)
+        differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
+    _report(app, settings, [row for each in differences for row in each.rows()])
+    counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
+    for route in app.all_routes:
+        _check_partitions(route, counts)
+    return counts
+
+
+def _written(app: RunnableApp) -> Iterator[str]:
+    """Yields the topics that routes write to; those of a pattern's routes when it has found topics."""
+    for group in app.groups.values():
+        for route in group.routes.values():
+            yield from route.topics_out
+
+
+def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
+    if route.partitions and max(route.partitions) >= counts[route.topic]:
+        count, owner = counts[route.topic], f"route {route.topic!r}: partitions={list(route.partitions)}"
+        raise ConfigError(f"{owner}: the topic has {count} partitions, 0 to {count - 1}", "partitions")
+
+
+def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
+    """Makes the routes of patterns; returns all topics that the app reads."""
+    _, refused = app.match([each.name for each in admin.topics(settings.startup_timeout_s)])
+    if refused:
+        raise refused[0]
+    for pattern in app.unmatched():
+        if not pattern.may_match_nothing:
+            text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"
+            text = f"{text}; create one, or say may_match_nothing=True"
+            raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
+    return set(app.read_topics)
+
+
+def _described(app: RunnableApp, admin: Admin, topic: str, settings: Settings) -> TopicInfo:
+    try:
+        return admin.find_topic(topic, settings.startup_timeout_s)
+    except UnknownTopic as error:
+        command = "apply MODULE:APP" if topic in app.topics else f"create {topic}"
+        text = f"topic {topic!r} does not exist on {settings.bootstrap_servers}; create it: awoke topics {command}"
+        raise UnknownTopic(text, error.code, error.code_name) from None
+
+
+def _differences(app: RunnableApp, admin: Admin, topics: Sequence[TopicInfo]) -> Iterator[Difference]:
+    """Yields the differences of topics, and tells of settings that can't be compared.
+
+    Brokers that do not answer the first request for settings are not asked again: the start would wait for each.
+    """
+    is_answered = True
+    for topic in topics:
+        declaration = app.topics[topic.name].declaration
+        assert declaration is not None
+        yield from numbers_that_differ(topic.name, declaration, topic)
+        settings = compared_settings(admin, topic.name, declaration.config if is_answered else {})
+        if isinstance(settings, Unread):
+            app.events.emit(TopicUnchecked(topic=settings.topic, error=settings.error))
+            is_answered = isinstance(settings.error, AuthorizationFailed)
+        else:
+            yield from settings
+
+
+def _report(app: RunnableApp, settings: Settings, rows: Sequence[Row]) -> None:
+    if rows and settings.topics_check == "error":
+        said = [
+            f"topic {row.topic!r}: {row.option} is {row.found}, and {row.declared} is declared"
+            for row in rows[:SHOWN_MAX]
+        ]
+        said += [f"{len(rows) - SHOWN_MAX} more differences"] if len(rows) > SHOWN_MAX else []
+        advice = "awoke topics plan MODULE:APP shows all, awoke topics apply MODULE:APP ends those that it can"
+        raise ConfigError(f"{'; '.join(said)}; {advice}", "topics_check")
+    for row in rows:
+        app.events.emit(TopicDiffers(topic=row.topic, option=row.option, found=row.found, declared=row.declared))

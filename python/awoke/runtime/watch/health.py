@@ -1,0 +1,126 @@
+"""Finds the reasons why a running app is unhealthy: one sentence each, with its place and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from awoke import _native
+from awoke.declare.routing import Route
+from awoke.observe.metrics.recorder import PartitionState
+from awoke.runtime.failures.failures import Failures
+from awoke.runtime.process.refusals import Refusals
+from awoke.runtime.watch.overdue import OverdueWatch
+from awoke.settings import Settings
+from awoke.text.durations import duration
+from awoke.waiting.clock import monotonic_s
+
+
+class WatchedGroup(Protocol):
+    """The parts of a running consumer group that reasons come from."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def is_own(self) -> bool: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def routes(self) -> Mapping[str, Route]: ...
+    @property
+    def member(self) -> _native.GroupMember | None: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def refusals(self) -> Refusals: ...
+    @property
+    def paused(self) -> Mapping[tuple[str, int], tuple[_native.Partition, BaseException]]: ...
+    def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def partitions(self) -> Sequence[PartitionState]: ...
+
+
+class Watched(Protocol):
+    """The parts of a running app that reasons come from."""
+
+    @property
+    def fatal_error(self) -> BaseException | None: ...
+    @property
+    def overdue(self) -> OverdueWatch: ...
+    @property
+    def groups(self) -> Sequence[WatchedGroup]: ...
+
+
+def reasons(app: Watched) -> Iterator[str]:
+    """Gives each reason. Does not block and asks no broker."""
+    if app.fatal_error is not None:
+        yield f"fatal error: {app.fatal_error}"
+    yield from _overdue(app)
+    for group in app.groups:
+        yield from group.refusals.reasons()
+        yield from _paused(group)
+        yield from _stuck(group)
+        yield from _blocked(group)
+        yield from _full(group)
+        fatal = None if group.member is None else group.member.fatal_error()
+        if fatal is not None:
+            yield f"the member of group {group.group} can't go on: {fatal[2]} ({fatal[1]})"
+
+
+def place(group: WatchedGroup, topic: str, partition: int) -> str:
+    """Returns the name of a partition, or of a topic (-1); of another group than the app's own with the group."""
+    name = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
+    return name if group.is_own else f"{name} of group {group.group}"
+
+
+def way_on(group: WatchedGroup, topic: str, partition: int) -> str:
+    """Returns the ways to resume a partition."""
+    return f"`awoke resume MODULE:APP {topic} {partition}{option(group)}` (in the process: app.resume)"
+
+
+def option(group: WatchedGroup) -> str:
+    """Returns the option that names a group in a command; nothing for the app's own."""
+    return "" if group.is_own else f" --group {group.group}"
+
+
+def _overdue(app: Watched) -> Iterator[str]:
+    for each in app.overdue.overdue():
+        ran_s = monotonic_s() - each.began_s
+        at = f"{each.topic}[{each.partition}] offset {each.offset}"
+        yield f"{each.handler} works on {at} for {duration(ran_s)}, allowed are {duration(each.limit_s)}"
+
+
+def _paused(group: WatchedGroup) -> Iterator[str]:
+    for (topic, partition), (assignment, error) in list(group.paused.items()):
+        if assignment.is_current:
+            at, resumed = place(group, topic, partition), way_on(group, topic, partition)
+            yield f"{at} is paused: {error}; {resumed} lets it go on"
+
+
+def _stuck(group: WatchedGroup) -> Iterator[str]:
+    for topic, partition, text, is_resumable in group.stuck():
+        reads = f"{way_on(group, topic, partition)} reads it from its first message"
+        what_next = reads if is_resumable else "it goes on by itself when that is mended"
+        yield f"{place(group, topic, partition)} gives no messages any more: {text}; {what_next}"
+
+
+def _blocked(group: WatchedGroup) -> Iterator[str]:
+    """Names the oldest failure of each partition that has been blocked for too long."""
+    for (topic, partition), failures in group.failures.blocked(group.settings.blocked_after_s).items():
+        if (topic, partition) in group.paused:
+            continue
+        others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+        skip = f"`awoke skip MODULE:APP {topic} {partition} {failures[0].offset}{option(group)}` goes on without it"
+        yield f"{place(group, topic, partition)} is blocked: {failures[0]}{others}; {skip}"
+
+
+def _full(group: WatchedGroup) -> Iterator[str]:
+    for state in group.partitions():
+        route = group.routes.get(state.topic)
+        if (
+            state.commit_gap is not None
+            and route is not None
+            and state.commit_gap.messages >= route.concurrency.commit_gap
+        ):
+            at = place(group, state.topic, state.partition)
+            oldest = f"offset {state.commit_gap.oldest_offset} is not done after {duration(state.commit_gap.oldest_s)}"
+            yield f"{at} takes in no more: {oldest}, with {state.commit_gap.messages} messages behind it"

@@ -1,0 +1,186 @@
+"""Finds jobs that run longer than their route allows: event, stack in the log, bad health until they end.
+
+The thread, which exists only where a route sets `max_processing_s`:
+1. wait until a job begins, or the earliest deadline of those that run;
+2. report those whose deadline has passed, once each;
+3. end when the app stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import sys
+import tempfile
+import threading
+import traceback
+import types
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+from awoke._native import Job, Signal
+from awoke.observe.events import Events, JobSlow
+from awoke.waiting.clock import monotonic_s
+
+logger = logging.getLogger(__name__)
+
+HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""False: another thread's frames change while they are read, and the interpreter may crash."""
+
+ROUNDING_S = 1e-6
+"""A deadline has passed when it is nearer than this: sums of floating point are not exact."""
+
+
+class Running(NamedTuple):
+    """A job that runs now."""
+
+    handler: str
+    topic: str
+    partition: int
+    offset: int
+    began_s: float
+    limit_s: float
+    thread: threading.Thread
+    task: asyncio.Task[Any] | None
+
+    def stack(self) -> str:
+        """Returns the stack of the job as text."""
+        if self.task is not None and (HAS_GIL or not is_running(self.task)):
+            return "".join("".join(traceback.format_stack(frame, 1)) for frame in awaiting_frames(self.task))
+        return stack_of(self.thread)
+
+
+class OverdueWatch:
+    """Watches the jobs of routes that have a limit. Any thread may call everything here."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._lock = threading.Lock()
+        self._changed = Signal()
+        self._running: dict[int, Running] = {}
+        self._overdue: set[int] = set()
+        self._wait_until_s: float | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._watch, name="awoke-overdue", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    @property
+    def is_started(self) -> bool:
+        """True if the thread runs."""
+        return self._thread.ident is not None
+
+    def close(self) -> None:
+        """Ends and joins the thread. Blocks."""
+        self._is_closed = True
+        self._changed.set()
+        self._thread.join()
+
+    def begin(self, handler: str, job: Job, limit_s: float, task: asyncio.Task[Any] | None = None) -> int:
+        """Notes that a job begins on the calling thread; returns the number to end it with. Does not block."""
+        running = Running(
+            handler,
+            job.topic,
+            job.partition,
+            job.batch().first_offset,
+            monotonic_s(),
+            limit_s,
+            threading.current_thread(),
+            task,
+        )
+        number = id(job)
+        with self._lock:
+            self._running[number] = running
+            # The watch is woken only if it would sleep past this job's deadline: not once for each job.
+            is_earlier = self._wait_until_s is None or running.began_s + limit_s < self._wait_until_s
+        if is_earlier:
+            self._changed.set()
+        return number
+
+    def end(self, number: int) -> None:
+        """Notes that a job has ended. Does not block."""
+        with self._lock:
+            self._running.pop(number, None)
+            self._overdue.discard(number)
+
+    def overdue(self) -> list[Running]:
+        """Returns the jobs that exceed their limit now. Does not block."""
+        with self._lock:
+            return [self._running[number] for number in self._overdue]
+
+    def _watch(self) -> None:
+        while (late := self._wait()) is not None:
+            for running in late:
+                ran_s = monotonic_s() - running.began_s
+                self._events.emit(
+                    JobSlow(
+                        handler=running.handler,
+                        topic=running.topic,
+                        partition=running.partition,
+                        offset=running.offset,
+                        ran_s=round(ran_s, 3),
+                        limit_s=running.limit_s,
+                    )
+                )
+                place = f"{running.topic}[{running.partition}] offset {running.offset}"
+                stack = running.stack()
+                logger.error("%s has worked on %s for %.1f s, at:\n%s", running.handler, place, ran_s, stack)
+
+    def _wait(self) -> list[Running] | None:
+        """Waits for jobs whose deadline passes, and returns them; None when closed."""
+        while not self._is_closed:
+            self._changed.clear()
+            with self._lock:
+                now_s = monotonic_s()
+                waiting = {number: each for number, each in self._running.items() if number not in self._overdue}
+                late = [number for number, each in waiting.items() if each.began_s + each.limit_s <= now_s + ROUNDING_S]
+                if late:
+                    self._overdue.update(late)
+                    return [waiting[number] for number in late]
+                ends_s = [each.began_s + each.limit_s for each in waiting.values()]
+                self._wait_until_s = min(ends_s, default=None)
+                left_s = None if self._wait_until_s is None else self._wait_until_s - now_s
+            self._changed.wait(left_s, recurs=True, is_tracked=True)
+        self._changed.leave()
+        return None
+
+
+def awaiting_frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+    """Yields the frames of a task's coroutines, the outermost first. `Task.get_stack` knows the outermost only."""
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is not None:
+            yield frame
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+
+
+def is_running(task: asyncio.Task[Any]) -> bool:
+    """Tells whether a task of another thread runs now, and does not wait."""
+    coroutine = task.get_coro()
+    return isinstance(coroutine, types.CoroutineType) and coroutine.cr_running
+
+
+def stack_of(thread: threading.Thread) -> str:
+    """Returns the stack of a thread as text, as a traceback prints it."""
+    if not HAS_GIL:
+        return dumped_stack(thread)
+    frame: Any = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame is not None else "(ended meanwhile)"
+
+
+def dumped_stack(thread: threading.Thread) -> str:
+    """Returns the stack of a thread without its lines of code, the innermost call first.
+
+    faulthandler stops all threads while it reads their stacks.
+    """
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        stacks = file.read().split("\n\n")
+    number = f"0x{thread.ident or 0:016x}"
+    return next((each for each in stacks if number in each.partition("\n")[0]), "(ended meanwhile)")

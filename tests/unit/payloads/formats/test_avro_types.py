@@ -1,0 +1,130 @@
+"""Avro schemas of Python types, which fastavro reads and writes."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import io
+import typing
+import uuid
+from typing import Any
+
+import attrs
+import fastavro
+import msgspec
+import pydantic
+import pytest
+
+from awoke.payloads.formats.avro import converter, plain
+from awoke.payloads.formats.avro_types import schema_of
+
+NOW = datetime.datetime(2026, 11, 23, 9, 30, 0, 5, tzinfo=datetime.UTC)
+
+
+class Size(enum.Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Struct(msgspec.Struct):
+    number: int
+    share: float
+    name: str
+    raw: bytes
+    size: Size
+    at: datetime.datetime
+    day: datetime.date
+    code: uuid.UUID
+    tags: list[str] = []
+    counts: dict[str, int] = {}
+    note: str | None = None
+    is_paid: bool = False
+
+
+@dataclasses.dataclass
+class Data:
+    number: int
+    inner: typing.Optional[Data] = None  # noqa: UP045 - it names itself.
+
+
+@attrs.define
+class Attrs:
+    number: int
+
+
+class Typed(typing.TypedDict):
+    left: int
+    right: str
+
+
+class Model(pydantic.BaseModel):
+    number: int
+    inner: Data | None = None
+    name: str = pydantic.Field("none", alias="fullName")
+
+
+STRUCT = Struct(1, 0.5, "a", b"\0\xff", Size.LARGE, NOW, NOW.date(), uuid.UUID(int=5), ["x"], {"y": 2})
+
+
+@pytest.mark.parametrize(
+    "value", [STRUCT, Data(1, Data(2)), Attrs(3), Model(number=5, fullName="c")], ids=lambda v: type(v).__name__
+)
+def test_values_go_there_and_back(value: Any) -> None:
+    schema, stream = fastavro.parse_schema(schema_of(type(value))), io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, plain(value))
+    stream.seek(0)
+    read: Any = fastavro.schemaless_reader(stream, schema, None)
+    convert: Any = converter(type(value))
+    assert convert(read) == value
+
+
+def test_a_typed_dict_goes_there_and_back() -> None:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(schema_of(Typed)), plain(Typed(left=1, right="b")))
+    stream.seek(0)
+    read: Any = fastavro.schemaless_reader(stream, fastavro.parse_schema(schema_of(Typed)), None)
+    assert read == {"left": 1, "right": "b"}
+
+
+def test_the_schema_is_the_one_that_a_person_would_write() -> None:
+    class Order(msgspec.Struct):
+        id: int
+        size: Size
+        note: str | None = None
+        gift: str | None = "no"
+
+    assert schema_of(Order, "shop") == {
+        "type": "record",
+        "name": "Order",
+        "namespace": "shop",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {
+                "name": "size",
+                "type": {"type": "enum", "name": "Size", "namespace": "shop", "symbols": ["small", "large"]},
+            },
+            {"name": "note", "type": ["null", "string"], "default": None},
+            {"name": "gift", "type": ["string", "null"], "default": "no"},
+        ],
+    }
+
+
+def test_parts_without_an_avro_type_are_named() -> None:
+    class Order(msgspec.Struct):
+        pair: tuple[int, str]
+
+    with pytest.raises(TypeError, match=r"Order\.pair: Avro has no type for Tuple"):
+        schema_of(Order)
+
+
+def test_two_classes_of_one_name_are_refused() -> None:
+    def other() -> type:
+        class Attrs(msgspec.Struct):
+            text: str
+
+        return Attrs
+
+    kind = msgspec.defstruct("Both", [("one", Attrs), ("two", other())])
+    with pytest.raises(TypeError, match="two classes are named Attrs"):
+        schema_of(kind)
