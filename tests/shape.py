@@ -8,16 +8,16 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import python_syntax, rust_syntax
+from tests.support import layers, python_syntax, rust_syntax
 from tests.support.python_syntax import MODULES, REPOSITORY, tree_of
 
-FILE_LINES_MAX = 500
+SMALL_FILE_LINES = 100
 TESTS = REPOSITORY / "tests"
-BRIDGE = REPOSITORY / "crates" / "bridge" / "src"
 CHANGING = REPOSITORY / "docs" / "internals" / "changing.md"
 COUNT = re.compile(
     r"^## (?P<what>.+)\n\nCount: \*?(?P<count>[^.*]+)\*?\. Goal: (?:at most )?(?P<goal>\d+)\.", re.MULTILINE
@@ -49,7 +49,23 @@ class Measure:
 @functools.cache
 def measures() -> tuple[Measure, ...]:
     """Returns all of them, in the order of the table. They are read once."""
-    return (*changes(), *walls(), *sizes(), *habits())
+    return (*plan(), *changes(), *walls(), *pieces(), *sizes(), *habits())
+
+
+def plan() -> list[Measure]:
+    """Returns the numbers of the floor plan: rooms at the top of the package, floors, and arrows between rooms.
+
+    A room stands above all rooms that it imports. An arrow is an import of one room by another, however often.
+    """
+    rooms = layers.rooms(MODULES)
+    beyond = layers.upward(MODULES)
+    return [
+        counted("rooms at the top of python/awoke", sorted(rooms), 22),
+        Measure("floors", max(layers.floors(rooms).values()), 14),
+        Measure("arrows between rooms", sum(map(len, rooms.values())), 140),
+        Measure("layers", len(layers.LAYERS), 8),
+        counted("imports that point upward", (f"{module} imports {other}" for module, other in beyond), 0),
+    ]
 
 
 def changes() -> list[Measure]:
@@ -93,43 +109,46 @@ def is_slow(manifest: str) -> bool:
     return has_models and needs_client and not can_do_without
 
 
-def sizes() -> list[Measure]:
-    """Returns the lines of the bridge, and the product's large files. A stub is one file by its format."""
-    bridge = {place(file): lines_of(file) for file in sorted(BRIDGE.glob("**/*.rs"))}
-    code = sum(code_lines_of(file) for file in BRIDGE.glob("**/*.rs"))
-    largest = max(bridge, key=lambda name: bridge[name])
-    large = (f"{place(file)} ({lines_of(file)})" for file in product_files() if lines_of(file) > FILE_LINES_MAX)
+def pieces() -> list[Measure]:
+    """Returns what is too small, has two meanings, or reaches into others."""
+    importers: dict[str, set[str]] = defaultdict(set)
+    for module in MODULES:
+        for imported in python_syntax.imports_of(module):
+            importers[imported].add(module)
+    fragments = (
+        f"{place(file)} ({lines_of(file)}), of {min(importers[module])}"
+        for module, file in MODULES.items()
+        if len(importers[module]) == 1 and lines_of(file) < SMALL_FILE_LINES and file.stem != "__init__"
+    )
+    names = Counter(name for file in MODULES.values() for name in python_syntax.classes_of(tree_of(file)))
     return [
-        Measure("bridge: lines", sum(bridge.values()), 3_500),
-        Measure("bridge: lines of code, without docs and blank lines", code, 3_500),
-        Measure("bridge: lines of the largest file", bridge[largest], 250, (largest,)),
-        counted(f"product files over {FILE_LINES_MAX} lines, without stubs", large, 0),
+        counted("modules with one importer and under 100 lines", fragments, 15),
+        counted("class names with two meanings", (name for name, count in sorted(names.items()) if count > 1), 0),
+        counted("uses of private attributes of other objects", in_python(python_syntax.foreign_privates)[0], 0),
     ]
 
 
-def product_files() -> list[Path]:
-    """Returns the files that make the package and the extension, build scripts too, but not the stubs."""
-    package, crates = REPOSITORY / "python" / "awoke", REPOSITORY / "crates"
-    patterns = [(package, "**/*.py"), (crates, "*/src/**/*.[rc]*"), (crates, "*/build.rs")]
-    return sorted({file for folder, pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+def sizes() -> list[Measure]:
+    """Returns the lines of the Python half and of its tests."""
+    tests = (file for file in TESTS.rglob("*.py"))
+    return [
+        Measure("lines of Python of the product", sum(map(lines_of, MODULES.values())), 52_000),
+        Measure("lines of tests", sum(map(lines_of, tests)), 78_000),
+    ]
 
 
 def habits() -> list[Measure]:
     """Returns the constructs that the product does without."""
-    stub = tree_of(python_syntax.PACKAGE / "__init__.pyi")
-    public = python_syntax.exported_names([stub, *map(tree_of, MODULES.values())])
-    waits, rounds, twins, wide, counts, sleeps = in_python(
+    waits, rounds, twins, counts, sleeps = in_python(
         python_syntax.disguised_sleeps,
         python_syntax.polling_lines,
         python_syntax.twins,
-        lambda tree: python_syntax.wide_signatures(tree, public),
         reference_counts,
         python_syntax.sleeping_lines,
     )
     polls = [*waits, *rounds, *in_rust(rust_syntax.POLL)]
     return [
         counted("sync/async twins with logic", twins, 0),
-        counted("functions with more than six parameters, options of public ones left out", wide, 0),
         counted("uses of getrefcount", counts, 0),
         counted("sleeps", [*sleeps, *in_rust(rust_syntax.SLEEP)], 0),
         counted("polls without a known reason", (each for each in polls if each.split(":")[0] not in KNOWN_POLLS), 0),
@@ -173,12 +192,6 @@ def place(file: Path) -> str:
 
 def lines_of(file: Path) -> int:
     return len(file.read_text().splitlines())
-
-
-def code_lines_of(file: Path) -> int:
-    """Returns the lines of a Rust file that are neither blank nor a comment alone."""
-    lines = rust_syntax.code_of(file.read_text()).splitlines()
-    return sum(bool(line.strip()) for line in lines)
 
 
 def table() -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeGuard
 
@@ -12,8 +13,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "python" / "awoke"
 STATEMENTS_OF_A_TWIN = 3
 """A function with more statements than this has logic of its own, and is no mere delegation."""
-
-PARAMETERS_MAX = 6
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -192,41 +191,36 @@ def exported_names(trees: Iterable[ast.Module]) -> set[str]:
     return {name for name in found if isinstance(name, str)}
 
 
-def wide_signatures(tree: ast.Module, public: Collection[str]) -> list[str]:
-    """Returns the functions with more than six parameters, with their lines and numbers.
+def classes_of(tree: ast.Module) -> list[str]:
+    """Returns the names of the classes of a module that do not begin with an underscore, nested ones left out."""
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
 
-    `self` does not count, nor do keyword-only options of a public function or class: users pass them by name. A command
-    of the command line is left out, because its parameters are that command's options.
-    """
+
+OF_NAMED_TUPLES = {"_asdict", "_field_defaults", "_fields", "_make", "_replace"}
+"""Public, in spite of their names."""
+
+
+def foreign_privates(tree: ast.Module) -> list[str]:
+    """Returns the uses of private attributes that no class of the module has, of objects other than `self`."""
+    own = OF_NAMED_TUPLES.union(name for node in nodes_of(tree) for name in names_set_by(node))
     found = []
-    for scope, function in functions_of(tree):
-        is_public = (scope or function.name) in public and (function.name[0] != "_" or function.name == "__init__")
-        count = len(parameters_of(function, is_method=bool(scope))) + (
-            0 if is_public else len(function.args.kwonlyargs)
-        )
-        if count > PARAMETERS_MAX and not is_command(function):
-            found.append(f"{function.lineno} {function.name} ({count})")
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr) and node.attr not in own:
+            is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os", "sys")
+            is_parent = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super"
+            found += [] if is_own or is_parent else [f"{node.lineno} {ast.unparse(node)}"]
     return found
 
 
-def functions_of(tree: ast.Module) -> Iterator[tuple[str, Function]]:
-    """Yields each function with the name of its class, which is empty for others."""
-    methods = {
-        id(each): scope.name for scope in nodes_of(tree) if isinstance(scope, ast.ClassDef) for each in scope.body
-    }
-    for node in nodes_of(tree):
-        if isinstance(node, Function):
-            yield methods.get(id(node), ""), node
-
-
-def parameters_of(function: Function, *, is_method: bool) -> list[str]:
-    """Returns the parameters that may be given by position, without `self`."""
-    names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
-    is_static = any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
-    return names[1:] if is_method and not is_static else names
-
-
-def is_command(function: Function) -> bool:
-    """Tells whether a function is a command of the command line."""
-    decorators = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
-    return any(ast.unparse(each).rpartition(".")[2] == "command" for each in decorators)
+def names_set_by(node: ast.AST) -> list[str]:
+    """Returns the name that a statement defines, or the attribute of `self` that it sets."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
+            return [name]
+        case ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.alias(name=name, asname=other):
+            return [other or name]
+    return []

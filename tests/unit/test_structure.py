@@ -12,62 +12,37 @@ import pytest
 
 import awoke
 from awoke import _native, errors
+from tests.support.layers import room_of, rooms, upward
 from tests.support.python_syntax import (
     MODULES,
     REPOSITORY,
     circles,
     disguised_sleeps,
     exported_names,
+    foreign_privates,
     imports_of,
     names_in,
     polling_lines,
     sleeping_lines,
     tree_of,
     twins,
-    wide_signatures,
 )
 from tests.support.rust_syntax import FFI, SLEEP, lines_with, product_files
 
-LAYERS = [
-    {"_native", "errors", "waiting", "text", "preconditions"},
-    {"settings", "observe"},
-    {"payloads", "produce", "admin"},
-    {"declare"},
-    {"rpc"},
-    {"operate", "runtime", "app"},
-    {"console", "swarm", "testing"},
-    {"cli", "asgi", "fastapi", "django", "__main__"},
-]
-"""From the ground up: a module imports from its own layer and from those before it. ARCHITECTURE.md shows them."""
-
 UPWARD = {
-    ("awoke.runtime.process.runner", "awoke.console"),
-    ("awoke.runtime.watch.observed", "awoke.console"),
+    ("awoke.runtime.process.runner", "console"),
+    ("awoke.runtime.watch.observed", "console"),
 }
 """Imports that still point upward: of these modules, from these rooms. It may only shrink."""
 
 
-def room_of(module: str) -> str:
-    return module.removeprefix("awoke.").split(".")[0]
-
-
-def layer_of(module: str) -> int:
-    return next(number for number, names in enumerate(LAYERS) if room_of(module) in names)
-
-
-@pytest.mark.parametrize("module", [module for module in MODULES if module != "awoke"])
-def test_imports_point_downward(module: str) -> None:
-    for imported in imports_of(module):
-        is_known = any(module == upper and imported.startswith(room) for upper, room in UPWARD)
-        assert is_known or layer_of(imported) <= layer_of(module), f"{module} imports {imported}"
+def test_imports_point_downward() -> None:
+    assert {(module, room_of(imported)) for module, imported in upward(MODULES)} == UPWARD
 
 
 def test_no_rooms_import_one_another() -> None:
-    graph: dict[str, set[str]] = {}
-    for module in MODULES:
-        rooms = {room_of(imported) for imported in imports_of(module)} - {"_native"}
-        graph.setdefault(room_of(module), set()).update(rooms - {room_of(module)})
-    graph["runtime"] -= {room.removeprefix("awoke.") for _, room in UPWARD}
+    graph = rooms(MODULES)
+    graph["runtime"] -= {room for _, room in UPWARD}
     assert [sorted(rooms) for rooms in circles(graph)] == []
 
 
@@ -276,24 +251,19 @@ def test_twins_are_pairs_with_logic_in_both(source: str, found: list[str]) -> No
     assert twins(ast.parse(source)) == found
 
 
-SEVEN = "a, b, c, d, e, f, g"
-
-
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        (f"def send({SEVEN}): ...", ["1 send (7)"]),
-        ("def send(a, *, b, c, d, e, f, g): ...", ["1 send (7)"]),
-        ("def produce(a, *, b, c, d, e, f, g): ...", []),
-        (f"def produce({SEVEN}): ...", ["1 produce (7)"]),
-        ("class Sender:\n    def send(self, a, b, c, d, e, f): ...", []),
-        ("class App:\n    def __init__(self, a, *, b, c, d, e, f, g): ...", []),
-        ("class App:\n    def _send(self, a, *, b, c, d, e, f, g): ...", ["2 _send (7)"]),
-        (f"@app.command('x')\ndef replay({SEVEN}): ...", []),
+        ("def f(other):\n    return other._hidden", ["2 other._hidden"]),
+        ("class A:\n    def f(self):\n        return self._hidden", []),
+        (
+            "class A:\n    def __init__(self):\n        self._own = 1\n    def eq(self, other):\n        return other._own",
+            [],
+        ),
     ],
 )
-def test_a_wide_signature_has_more_than_six_parameters(source: str, found: list[str]) -> None:
-    assert wide_signatures(ast.parse(source), {"App", "produce"}) == found
+def test_a_private_attribute_of_another_object_is_found(source: str, found: list[str]) -> None:
+    assert foreign_privates(ast.parse(source)) == found
 
 
 def test_the_exported_names_are_those_of_the_lists() -> None:
