@@ -256,10 +256,7 @@ def test_twins_are_pairs_with_logic_in_both(source: str, found: list[str]) -> No
     [
         ("def f(other):\n    return other._hidden", ["2 other._hidden"]),
         ("class A:\n    def f(self):\n        return self._hidden", []),
-        (
-        ("class A:\n    def __init__(self):\n        self._a = 1\n    def f(self, other):\n        return other._a", []),
-            [],
-        ),
+        ("class A:\n    def f(self, other):\n        self._own = 1\n        return other._own", []),
     ],
 )
 def test_a_private_attribute_of_another_object_is_found(source: str, found: list[str]) -> None:

@@ -1,16 +1,19 @@
 """Records threads by owner, and finds those that outlive their owner.
 
-While an app runs, `threading.Thread.start` records the owner of each thread: the consumer whose hook or job runs on the
-starting thread. A thread that user code started itself and that is alive after its consumer has gone is
-reported once, with the place where it was started.
+While an app runs, a wrapper around `threading.Thread.start` records the owner of each thread: the consumer whose hook or
+job runs on the starting thread. A thread that user code started itself and that is alive after its consumer has gone is
+reported once, with the place where it was started. Other tools wrap `Thread.start`, too (OpenTelemetry, Sentry), before
+or after awoke: each wrapper calls the one that it found, and none takes another away.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import traceback
 import weakref
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -144,14 +147,21 @@ def _alive(started: _Started) -> bool:
 _install_lock = threading.Lock()
 _running: list[str] = []
 """The apps that run in this process."""
-_plain_start = threading.Thread.start
+_wrapper: Callable[..., None] | None = None
+"""What records the starts of threads at the moment; None while no app runs."""
 
 
-def _start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
-    current = _current.get()
-    if current is not None:
-        current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
-    _plain_start(self, *arguments, **more)
+def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
+    """Returns `Thread.start` as it was found, with a record of each start for as long as this is the module's wrapper."""
+
+    @functools.wraps(found)
+    def start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
+        current = _current.get()
+        if current is not None and _wrapper is start:
+            current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
+        found(self, *arguments, **more)
+
+    return start
 
 
 def place_of_caller() -> str:
@@ -162,15 +172,19 @@ def place_of_caller() -> str:
 
 def install(app: str = "") -> None:
     """Records each start of a thread from now on, while an app runs or is imported. Each call needs an `uninstall`."""
+    global _wrapper
     with _install_lock:
         _running.append(app)
         if len(_running) == 1:
-            threading.Thread.start = _start  # type: ignore[method-assign]
+            _wrapper = threading.Thread.start = _wrapped(threading.Thread.start)  # type: ignore[method-assign]
 
 
 def uninstall(app: str = "") -> None:
-    """Ends the recording with the last app."""
+    """Ends the recording with the last app. Where another tool has wrapped the wrapper, it stays, and does nothing."""
+    global _wrapper
     with _install_lock:
         _running.remove(app)
-        if not _running:
-            threading.Thread.start = _plain_start  # type: ignore[method-assign]
+        if not _running and _wrapper is not None:
+            if threading.Thread.start is _wrapper:
+                threading.Thread.start = _wrapper.__wrapped__  # type: ignore[method-assign, attr-defined]
+            _wrapper = None

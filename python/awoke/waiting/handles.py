@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from awoke._native import Call, DeliveryHandle, Mailbox, flush_now
+from awoke.waiting.lone_step import is_idle
 
 logger = logging.getLogger(__name__)
 
@@ -105,28 +106,6 @@ class Wait(asyncio.Future[None]):
         task, self._task = self._task, None
         if task is not None:
             self.get_loop().call_soon(task[0], self, context=task[1])
-
-
-def is_idle(loop: asyncio.AbstractEventLoop) -> bool:
-    """Tells whether the running callback is the last one of the loop's turn, and nothing is ready for the next.
-
-    Where a loop does not tell (it is not asyncio's own), it is not.
-    """
-    return not getattr(loop, "_ready", True)
-
-
-def run_lone_step(loop: asyncio.AbstractEventLoop) -> None:
-    """Runs the only callback that the running loop has ready, such as the first step of a new task.
-
-    The loop would run it in its next turn, and look for the system's events before. To be called at the end of a
-    callback, by no task, and where the loop `is_idle` at its begin: the loop has counted the callbacks of its turn, and
-    would miss one of these.
-    """
-    ready: Any = getattr(loop, "_ready", ())
-    if len(ready) == 1:
-        step = ready.popleft()
-        if not step.cancelled():
-            step._run()
 
 
 class LoopMailbox:

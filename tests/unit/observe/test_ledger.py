@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from awoke.observe import ledger
 from awoke.observe.ledger import APP, Ledger, ThreadEntry, current_work
 
@@ -40,6 +42,45 @@ def test_the_start_of_threads_is_as_it_was_when_none_watches() -> None:
     assert threading.Thread.start is not plain
     ledger.uninstall("shop")
     assert threading.Thread.start is plain
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_another_tools_wrapper_stays_and_is_called(is_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenTelemetry and Sentry wrap the start of threads that they find, before awoke does or after it."""
+    book, seen = Ledger(), list[str]()
+
+    def wrap() -> None:
+        found = threading.Thread.start
+
+        def start(self: threading.Thread) -> None:
+            seen.append(self.name)
+            found(self)
+
+        monkeypatch.setattr(threading.Thread, "start", start)
+
+    def owned(name: str) -> set[str]:
+        """Starts a thread, and returns its owner as the book has it."""
+        release = threading.Event()
+        with book.acting_for("clicks[3]", 7):
+            thread = threading.Thread(target=release.wait, name=name)
+            thread.start()
+        owners = {entry.owner for entry in book.entries() if entry.name == name}
+        release.set()
+        thread.join()
+        return owners
+
+    if is_first:
+        wrap()
+    ledger.install("shop")
+    if not is_first:
+        wrap()
+    assert owned("while an app runs") == {"clicks[3]"}
+    ledger.uninstall("shop")
+    assert owned("afterwards") == {""}
+    ledger.install("shop")
+    assert owned("again") == {"clicks[3]"}
+    ledger.uninstall("shop")
+    assert seen == ["while an app runs", "afterwards", "again"]
 
 
 def test_a_job_is_the_work_of_its_block_only() -> None:

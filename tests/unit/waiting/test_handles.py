@@ -14,7 +14,8 @@ import pytest
 
 from awoke._native import Mailbox
 from awoke.waiting import handles as _waiting
-from awoke.waiting.handles import call_back, is_idle, resolve, run_lone_step
+from awoke.waiting.handles import call_back, resolve
+from awoke.waiting.lone_step import is_idle, run_lone_step
 from tests.support.waiting import Collected
 
 

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 
 from awoke._native import Admission, IncomingCall, Notifier
-from awoke.waiting.handles import is_idle, run_lone_step
+from awoke.waiting.lone_step import is_idle, run_lone_step
 
 logger = logging.getLogger(__name__)
 

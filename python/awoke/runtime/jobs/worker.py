@@ -13,7 +13,8 @@ from typing import Any
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.process.context import RunnableApp
-from awoke.waiting.handles import IN_JOB, is_idle, run_lone_step
+from awoke.waiting.handles import IN_JOB
+from awoke.waiting.lone_step import is_idle, run_lone_step
 
 logger = logging.getLogger(__name__)
 
