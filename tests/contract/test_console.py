@@ -53,7 +53,8 @@ def test_a_failing_message_is_reported_and_recorded_and_an_orderly_stop_leaves_n
     topics = ConsoleTopics.of(app.name)
     with running(app) as runner:
         awoke.wait_all([app.producer.produce(name, value, key=b"k") for value in (b"good", b"bad")], 30)
-        assert runner.console is not None
+        reporter = runner.extension(Reporter)
+        assert reporter is not None
         cluster.admin.wait_for_topic(topics.errors, 30)
         with awoke.Reader(topics.errors, bootstrap_servers=cluster.bootstrap_servers) as reader:
             record = msgspec.json.decode(next(iter(reader)).value, type=ErrorRecord)
@@ -63,7 +64,7 @@ def test_a_failing_message_is_reported_and_recorded_and_an_orderly_stop_leaves_n
             report = next(each for each in reports_of(reader) if any(at.failing for at in each.partitions))
         (partition,) = report.partitions
         assert [each.offset for each in partition.failing] == [1]
-        assert (report.node, report.app, report.state) == (runner.console.node, app.name, "running")
+        assert (report.node, report.app, report.state) == (reporter.node, app.name, "running")
     with awoke.Reader(topics.reports, bootstrap_servers=cluster.bootstrap_servers) as reader:
         last = {message.key: message.value for message in reader.read_until_end(30)}
     assert last == {report.node.encode(): None}

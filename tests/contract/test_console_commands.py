@@ -10,6 +10,8 @@ import pytest
 
 import awoke
 from awoke.console.commands import Audit, Commander
+from awoke.console.process_commands import commands_of
+from awoke.console.reporter import Reporter
 from awoke.console.topics import ConsoleTopics
 from awoke.rpc.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, PermissionDenied
 from awoke.runtime.process.runner import AppRunner
@@ -31,10 +33,10 @@ def commander(cluster: Cluster, app: awoke.App) -> Commander:
 
 def node_of(runner: AppRunner) -> str:
     """Returns the name of a process that takes commands by now."""
-    assert runner.console is not None
-    assert runner.commands is not None
-    assert runner.commands.wait_open(WAIT_S)
-    return runner.console.node
+    reporter = runner.extension(Reporter)
+    assert reporter is not None
+    assert commands_of(runner).wait_open(WAIT_S)
+    return reporter.node
 
 
 def audit_of(cluster: Cluster, app: awoke.App) -> list[Audit]:

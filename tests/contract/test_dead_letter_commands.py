@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 import awoke
+from awoke.app.extensions import ServedMetrics
 from awoke.payloads import dead_letter
 from awoke.payloads.dead_letter import letter
 from awoke.testing import running
@@ -217,9 +218,11 @@ def test_the_threads_of_a_running_app_are_shown(cluster: Cluster, topic: CreateT
             pass
 
     with running(app) as server:
-        assert server.endpoint is not None
+        served = server.extension(ServedMetrics)
+        assert served is not None
+        assert served.endpoint is not None
         assert started.wait(30)
-        port = str(server.endpoint.port)
+        port = str(served.endpoint.port)
         entries = json.loads(awoke_says("threads", port, "--json"))
         assert f"{name}[0]" in awoke_says("threads", port, env={"COLUMNS": "200"})
     assert [each["name"] for each in entries if each["owner"] == f"{name}[0]"] == [f"{name}[0]-wait"]

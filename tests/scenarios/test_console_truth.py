@@ -13,6 +13,8 @@ import pytest
 
 import awoke
 from awoke.console.commands import Commander
+from awoke.console.process_commands import commands_of
+from awoke.console.reporter import Reporter
 from awoke.console.state import read_view
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import AppView, Reason
@@ -148,11 +150,11 @@ def test_the_console_tells_what_blocks_and_its_lag_is_that_of_other_tools(own_cl
 
         send(1, b"good")
         check_lag(0, 1)
-        assert runner.console is not None
-        assert runner.commands is not None
-        assert runner.commands.wait_open(LONG_S)
+        reporter = runner.extension(Reporter)
+        assert reporter is not None
+        assert commands_of(runner).wait_open(LONG_S)
         place: dict[str, Any] = {"topic": topic, "partition": 1}
-        commander.send(runner.console.node, "pause", who="ann", reason="a test", timeout_s=LONG_S, **place)
+        commander.send(reporter.node, "pause", who="ann", reason="a test", timeout_s=LONG_S, **place)
         console.tells("a partition is paused", lambda now: reason_of(now, "paused", (topic, 1)) is not None)
         send(1, b"waits", b"waits")
         check_lag(2, 1)

@@ -10,6 +10,7 @@ import sys
 
 import awoke
 from awoke.console import Role, asgi
+from awoke.console.process_commands import commands_of
 from awoke.console.web.serving import Server
 from awoke.observe.events import Event
 from awoke.payloads import dead_letter
@@ -88,8 +89,7 @@ def main() -> None:
         with running(app) as runner:
             server.start()
             say(server.url)
-            assert runner.commands is not None
-            assert runner.commands.wait_open(60)
+            assert commands_of(runner).wait_open(60)
             awoke.wait_all((letters if sys.argv[1:] == ["letters"] else orders)(app.producer), 30)
             with awoke.Admin(cluster.bootstrap_servers) as admin:
                 admin.alter_group_offsets("old", {(ORDERS, 0): 3})

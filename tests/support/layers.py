@@ -12,8 +12,8 @@ LAYERS = [
     {"payloads", "produce", "admin"},
     {"declare"},
     {"rpc"},
-    {"operate", "runtime", "app"},
-    {"console", "swarm", "testing"},
+    {"operate", "runtime"},
+    {"console", "app", "swarm", "testing"},
     {"cli", "asgi", "fastapi", "django", "__main__"},
 ]
 """From the ground up: a module imports from its own layer and from those before it. ARCHITECTURE.md shows them."""

@@ -9,7 +9,10 @@ import sysconfig
 import pytest
 
 OF_THE_COMMAND_LINE = {"click", "rich", "shellingham", "typer"}
-OF_A_RUNNING_APP = {"awoke.observe.metrics", "awoke.observe.web", "http", "prometheus_client"}
+OF_A_RUNNING_APP = {
+    *("awoke.console", "awoke.observe.metrics", "awoke.observe.web", "awoke.runtime.extension"),
+    *("http", "prometheus_client"),
+}
 OF_ANY_CLIENT = {"asyncio", "awoke._native", "msgspec", "ssl"}
 OPTIONAL = {"opentelemetry", "pydantic"}
 

@@ -36,6 +36,7 @@ from awoke.settings.config_values import ConfigValue
 from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
+    from awoke.runtime.extension import Extension
     from awoke.runtime.process.runner import AppRunner
 
 Hook = TypeVar("Hook", bound=Callable[[], object])
@@ -411,6 +412,12 @@ class App(Router):
             callers, self._callers = self._callers, {}
         for each in callers.values():
             each.close(timeout_s)
+
+    def extensions(self, runner: AppRunner) -> list[Extension]:
+        """Makes what is added to the runtime of this app: metrics, console, commands. For the runner that is given."""
+        from awoke.app.extensions import extensions_of
+
+        return extensions_of(runner)
 
     def runs(self, start_background: Callable[[BackgroundFunction], object] | None, runner: Runner | None) -> None:
         """Connects the app with the runtime that runs it, and starts the background functions; None when it stops."""

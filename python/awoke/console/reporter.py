@@ -25,7 +25,7 @@ from awoke.console.error_records import FAILURES, PendingErrors
 from awoke.console.history import SAMPLE_S
 from awoke.console.reports import Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.console.views import INTERVAL_MS, Audit, SecretFields
+from awoke.console.views import INTERVAL_MS, Audit, SecretFields, SwarmNode
 from awoke.errors import AwokeError, ClosedError
 from awoke.observe.events import (
     AppResized,
@@ -49,6 +49,7 @@ from awoke.observe.events import (
     TransactionAborted,
 )
 from awoke.produce.producer import Producer
+from awoke.runtime.extension import Extension
 from awoke.settings import Loaded, Settings
 from awoke.waiting.clock import monotonic_s
 
@@ -83,8 +84,8 @@ class Silent(Events):
         """Does nothing."""
 
 
-class Reporter:
-    """Reports one process. Any thread may call everything here; only `close` blocks."""
+class Reporter(Extension):
+    """Reports one process. Any thread may call everything here; only `stop` and `send` block."""
 
     def __init__(
         self,
@@ -125,10 +126,10 @@ class Reporter:
         self._producer = Producer(settings=self._settings, events=Silent())
         self._thread.start()
 
-    def close(self, timeout_s: float) -> None:
+    def stop(self, timeout_s: float) -> None:
         """Deletes the report of this process, and ends and joins the thread. Blocks up to `timeout_s`.
 
-        Closing again, or without a start, does nothing.
+        Stopping again, or without a start, does nothing.
         """
         for end in self._end_listening:
             end()
@@ -160,6 +161,11 @@ class Reporter:
     def _on_failure(self, event: Event) -> None:
         self._errors.add(event)
         self._reports.failures_by_handler[str(event.fields.get("handler", ""))] += 1
+        self.tell_soon()
+
+    def tell_swarm(self, supervisor_pid: int, nodes: list[SwarmNode]) -> None:
+        """Takes what the supervisor says of its nodes; the next report shows it. Does not block."""
+        self._reports.swarm = (supervisor_pid, nodes)
         self.tell_soon()
 
     def tell_soon(self) -> None:

@@ -39,7 +39,8 @@ from awoke.console.views import (
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError
 from awoke.observe.events import Event
-from awoke.observe.metrics.recorder import Health, Owned, PartitionState
+from awoke.observe.metrics.recorder import Health, Owned
+from awoke.observe.partitions import PartitionState
 from awoke.settings import Loaded
 from awoke.settings.fields import COMMANDS
 from awoke.text.printable import text_of
@@ -117,10 +118,6 @@ class Shown(Protocol):
     def health(self) -> Health: ...
     def why_not_ready(self) -> str | None: ...
     def queued(self) -> tuple[int, int]: ...
-    @property
-    def swarm(self) -> tuple[int | None, list[SwarmNode]]:
-        """The supervisor's process and its nodes; none for a process alone."""
-
     def threads(self) -> Sequence[Owned]: ...
     @property
     def call_log(self) -> CallSource | None: ...
@@ -152,6 +149,8 @@ class Reports:
     def __init__(self, origin: Origin, shown: Shown) -> None:
         self._origin, self._shown = origin, shown
         self._sequence = 0
+        self.swarm: tuple[int | None, list[SwarmNode]] = (None, [])
+        """The process of the supervisor and its nodes, as it last said; none for a process alone."""
         self._history, self._memory = HistoryRing(), MemoryReader()
         self._positions: dict[Place, int] | None = None
         """Those of the last sample."""
@@ -232,8 +231,8 @@ class Reports:
             secrets=origin.secrets,
             calls=calls_of(shown.call_log) if shown.call_log is not None and shown.has_methods else None,
             callers=callers_of(shown.callers()),
-            supervisor_pid=shown.swarm[0],
-            swarm=shown.swarm[1],
+            supervisor_pid=self.swarm[0],
+            swarm=self.swarm[1],
             partitions=partitions[:PARTITIONS_MAX],
             partitions_total=len(partitions),
             history=self._history.view(),

@@ -6,7 +6,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from awoke.errors import ConfigError
 from awoke.preconditions.signatures import signature_of
@@ -23,6 +23,9 @@ class BackgroundFunction(NamedTuple):
     name: str | None
 
 
+Kind = TypeVar("Kind")
+
+
 class Runner(Protocol):
     """The runtime's side of an app that runs. Any thread may call everything here."""
 
@@ -31,9 +34,8 @@ class Runner(Protocol):
     def blocking(self, topic: str, partition: int, group: str | None = None) -> list[int]: ...
     def is_assigned(self, topic: str, partition: int) -> bool: ...
     def threads(self) -> Sequence[tuple[str, str, str]]: ...
-    def record(self, audit: Any) -> None: ...
-    @property
-    def actions(self) -> Any: ...
+    def extension(self, kind: type[Kind]) -> Kind | None:
+        """Returns the extension of this class; None where the app has none."""
 
 
 class LifecycleFunction(NamedTuple):

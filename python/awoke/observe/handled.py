@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from awoke.errors import ClosedError
 from awoke.observe.ledger import current_app, current_work
 from awoke.observe.loops import MESSAGE_LOOPS
+from awoke.observe.process import ThisProcess
 from awoke.text.secrets import key_hash
 
 if TYPE_CHECKING:
@@ -37,13 +38,6 @@ class Handled(NamedTuple):
 
 CONTEXT = ("app", "node", *Handled._fields, "method", "trace_id", "span_id")
 """The names of all that log lines know of the running code."""
-
-
-class Process:
-    """This process, as its log lines name it."""
-
-    node: int | None = None
-    """Its number in a swarm."""
 
 
 class WithContext(logging.Filter):
@@ -74,7 +68,7 @@ def context() -> dict[str, Any]:
     found = handled() if call is None else _handled_in(call.message)
     values = {
         "app": current_app(),
-        "node": Process.node,
+        "node": ThisProcess.node,
         **({} if found is None else found._asdict()),
         "method": None if call is None else call.method,
         **_trace(),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.observe.handled import CONTEXT, Process, WithContext, context
+from awoke.observe.handled import CONTEXT, WithContext, context
 from awoke.text.printable import harmless, harmless_json, indented, shown, text_of
 from awoke.text.secrets import without_userinfo
 
@@ -131,7 +131,6 @@ def set_up(level: str, form: str, node: int | None = None) -> None:
     Raises:
         KeyError: there is no such level.
     """
-    Process.node = node
     prefix = "" if node is None else f"node-{node} "
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter(prefix + FORMAT))

@@ -10,6 +10,7 @@ import msgspec
 
 from awoke.app.app import App
 from awoke.console.commands.verbs import VERBS
+from awoke.console.process_commands import ProcessCommands
 from awoke.console.views import StackOfThread
 from awoke.errors import AwokeError, ConfigError, RpcError
 from awoke.observe.web.listener import Peer
@@ -42,8 +43,8 @@ class AppCommands:
             answer = {"error": str(error)}
             raise
         finally:
-            if isinstance(name, str) and name in RECORDED and self._app._runner is not None:
-                self._app._runner.record(audited.audit_of(audited.note_of(command, answer, peer, 0, began_ms)))
+            if isinstance(name, str) and name in RECORDED and (commands := self._commands()) is not None:
+                commands.record(audited.audit_of(audited.note_of(command, answer, peer, 0, began_ms)))
         return answer
 
     def _executed(self, command: dict[str, Any], peer: Peer | None) -> dict[str, Any]:
@@ -64,24 +65,27 @@ class AppCommands:
                 text = f"{reprlib.repr(name)} is for swarms (awoke run --nodes): this app runs in a single process"
                 raise ConfigError(text, "command")
 
+    def _commands(self) -> ProcessCommands | None:
+        """The commands of the process, while the app runs."""
+        return None if self._app._runner is None else self._app._runner.extension(ProcessCommands)
+
     def _act(self, verb: str, command: dict[str, Any], who: str) -> dict[str, Any]:
-        if self._app._runner is None:
+        commands = self._commands()
+        if commands is None:
             return {"failed": "the app does not run"}
         given = {name: command[name] for name in VERBS[verb].fields if name in command}
         try:
-            return {
-                "done": verb,
-                "text": self._app._runner.actions.perform(verb, given, who, audited.reason_of(command)),
-            }
+            return {"done": verb, "text": commands.actions.perform(verb, given, who, audited.reason_of(command))}
         except InvalidArgument as error:
             raise ConfigError(error.message, verb) from None
         except RpcError as error:
             return {"failed": error.message}
 
     def _stacks(self) -> dict[str, Any]:
-        if self._app._runner is None:
+        commands = self._commands()
+        if commands is None:
             return {"failed": "the app does not run"}
-        stacks = [msgspec.to_builtins(each) for each in self._app._runner.actions.stacks()]
+        stacks = [msgspec.to_builtins(each) for each in commands.actions.stacks()]
         return {"done": "stacks", "text": f"{len(stacks)} threads", "stacks": stacks}
 
     def _resume(self, topic: str, partition: int, group: str | None) -> dict[str, Any]:

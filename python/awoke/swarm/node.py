@@ -19,10 +19,13 @@ import msgspec
 from awoke._native import Lifeline
 from awoke.app.app import App
 from awoke.console.commands.actions import place_of
+from awoke.console.process_commands import commands_of
+from awoke.console.reporter import Reporter
 from awoke.console.views import SwarmNode
 from awoke.errors import AwokeError, ConfigError, RpcError, UnknownTopic
 from awoke.observe import logs
 from awoke.observe.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from awoke.observe.process import ThisProcess
 from awoke.rpc.errors import InvalidArgument
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
@@ -60,6 +63,7 @@ def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
     control = socket.socket(fileno=descriptor)
     if not _is_wanted(control):
         return EXIT_ORPHANED
+    ThisProcess.node = number
     logs.set_up(options.log_level, options.log_format, node=number)
     try:
         return Node(number, control, app, options, heard).run()
@@ -157,8 +161,9 @@ class Node:
             collects_metrics=self._options.metrics_port is not None,
             serves_metrics=False,
         )
-        if server.commands is not None:
-            server.commands.actions.supervisor = SupervisorSocket(self._options.socket)
+        commands = commands_of(server)
+        if commands.takes_commands:
+            commands.actions.supervisor = SupervisorSocket(self._options.socket)
         self._app.events.subscribe(PartitionsAssigned, lambda event: self._on_assigned(server, event))
         for changed in (PartitionsAssigned, PartitionsRevoked, PartitionsLost):
             self._app.events.subscribe(changed, lambda event: self._say(protocol.Holds(len(server.partitions()))))
@@ -229,11 +234,13 @@ class Node:
                 logger.error("the supervisor sent a message that can't be read: %s", error)
                 continue
             if isinstance(message, protocol.Swarm):
-                nodes = [msgspec.convert(each, SwarmNode, from_attributes=True) for each in message.nodes]
-                server.tell_swarm(message.pid, nodes)
+                reporter = server.extension(Reporter)
+                if reporter is not None:
+                    nodes = [msgspec.convert(each, SwarmNode, from_attributes=True) for each in message.nodes]
+                    reporter.tell_swarm(message.pid, nodes)
                 continue
             if isinstance(message, protocol.Noted):
-                server.record(audited.audit_of(message))
+                commands_of(server).record(audited.audit_of(message))
                 continue
             self._say(self._answer(server, message))
 
@@ -260,7 +267,7 @@ class Node:
 
     def _acted(self, server: AppRunner, message: protocol.Act) -> protocol.NodeSays:
         try:
-            text = server.actions.perform(message.verb, message.arguments, message.who, message.reason)
+            text = commands_of(server).actions.perform(message.verb, message.arguments, message.who, message.reason)
         except InvalidArgument as error:
             return protocol.Resumed(message.request, False, error=error.message)
         except RpcError as error:
@@ -278,4 +285,4 @@ class Node:
             case "threads":
                 return msgspec.json.encode([app_commands.thread_of(each) for each in server.threads()]).decode()
             case "stacks":
-                return msgspec.json.encode(app_commands.shortened(server.actions.stacks())).decode()
+                return msgspec.json.encode(app_commands.shortened(commands_of(server).actions.stacks())).decode()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import awoke
+from awoke.console.process_commands import commands_of
 from awoke.testing import running
 from tests.support.clusters import Cluster, unique
 from tests.support.python_syntax import REPOSITORY
@@ -29,8 +30,7 @@ def test_a_failing_message_is_skipped_from_the_terminal_and_the_audit_says_so(mo
         raise ValueError(f"no good: {(message.raw_key or b'').decode('latin-1')[:1_000]}")
 
     with running(app) as runner, terminal() as of:
-        assert runner.commands is not None
-        assert runner.commands.wait_open(WAIT_S)
+        assert commands_of(runner).wait_open(WAIT_S)
         app.producer.produce(topic, b"bad", key=HOSTILE, partition=0).wait(WAIT_S)
         wait_until(lambda: app.blocking(topic, 0) == [0], "the message fails")
         command = [sys.executable, "-m", "awoke", "top", name, "--bootstrap-servers", servers, "--every-s", "0.5"]

@@ -116,12 +116,8 @@ class FakeRunner:
     def is_assigned(self, topic: str, partition: int) -> bool:
         return True
 
-    @property
-    def actions(self) -> None:
+    def extension(self, kind: type[Any]) -> None:
         return None
-
-    def record(self, audit: Any) -> None:
-        self.asked.append(("record", audit))
 
     def threads(self) -> list[tuple[str, str, str]]:
         return [("orders[0]", "flush", "shop.py:7")]

@@ -75,7 +75,7 @@ def test_a_stop_without_brokers_ends_the_thread() -> None:
     made = reporter()
     made.start()
     assert "awoke-console" in {each.name for each in threading.enumerate()}
-    made.close(0.05)
+    made.stop(0.05)
     assert "awoke-console" not in {each.name for each in threading.enumerate()}
 
 
@@ -120,8 +120,8 @@ def test_a_busy_app_sends_at_most_four_reports_a_second_and_an_idle_one_each_ten
 
 def test_a_reporter_that_was_not_started_can_be_closed_again() -> None:
     made = reporter()
-    made.close(0.0)
-    made.close(0.0)
+    made.stop(0.0)
+    made.stop(0.0)
 
 
 def test_its_client_has_the_apps_login_and_no_transactions() -> None:
@@ -149,7 +149,7 @@ def test_a_transaction_that_appears_or_ends_is_reported_soon(monkeypatch: pytest
             found.append(made._is_dirty)
         assert found == [False, True, False, True, False]
     finally:
-        made.close(1.0)
+        made.stop(1.0)
 
 
 def test_an_aborted_transaction_and_an_output_that_waits_are_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,4 +172,4 @@ def test_an_aborted_transaction_and_an_output_that_waits_are_reported_soon(monke
         assert [(each.topic, each.messages) for each in told.outputs] == [("out", 4)]
         assert [(each.code, each.count) for each in told.aborted] == [("FENCED", 1)]
     finally:
-        made.close(1.0)
+        made.stop(1.0)

@@ -13,7 +13,8 @@ from awoke.console import reports
 from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
 from awoke.console.stable import Stable
 from awoke.console.views import Report, SecretFields
-from awoke.observe.metrics.recorder import CommitGap, Health, PartitionState
+from awoke.observe.metrics.recorder import Health
+from awoke.observe.partitions import CommitGap, PartitionState
 from awoke.settings import load
 from awoke.text.secrets import key_hash
 from awoke.waiting.clock import monotonic_s
@@ -52,7 +53,6 @@ def shown_of(group: Any, **parts: Any) -> Any:
         health=lambda: Health(True, []),
         why_not_ready=lambda: None,
         queued=lambda: (3, 300),
-        swarm=(None, []),
         threads=lambda: [SimpleNamespace(owner="shop"), SimpleNamespace(owner="shop")],
         call_log=None,
         has_methods=False,

@@ -13,8 +13,9 @@ from opentelemetry import trace
 
 import awoke
 from awoke.observe import handled as module
-from awoke.observe.handled import CONTEXT, Handled, Process, WithContext, context, handled
+from awoke.observe.handled import CONTEXT, Handled, WithContext, context, handled
 from awoke.observe.ledger import Ledger
+from awoke.observe.process import ThisProcess
 from tests.unit.runtime.fakes import KINDS, FakeContext, FakeJob, executor, handler, process
 
 KEY = hashlib.blake2b(b"key", digest_size=8).hexdigest()
@@ -88,7 +89,7 @@ def test_a_hook_and_a_job_that_has_ended_have_no_message(work: Any) -> None:
 
 def test_the_context_has_process_message_and_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[dict[str, Any]] = []
-    monkeypatch.setattr(Process, "node", 2)
+    monkeypatch.setattr(ThisProcess, "node", 2)
     span = trace.NonRecordingSpan(trace.SpanContext(0xA1, 0xB2, is_remote=False))
 
     def handle(message: Any) -> None:

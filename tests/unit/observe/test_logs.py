@@ -14,9 +14,9 @@ import structlog
 
 from awoke.observe import logs
 from awoke.observe.events import Events, JobFailed
-from awoke.observe.handled import Process
 from awoke.observe.ledger import Ledger
 from awoke.observe.logs import ConsoleFormatter, JsonFormatter
+from awoke.observe.process import ThisProcess
 
 
 def line(record: logging.LogRecord) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_a_json_line_has_the_extra_of_the_user() -> None:
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(Process, "node", 3)
+    monkeypatch.setattr(ThisProcess, "node", 3)
     return 3
 
 

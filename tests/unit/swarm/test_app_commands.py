@@ -103,7 +103,8 @@ def test_stacks_of_a_process_are_told_and_recorded() -> None:
     app, stack = FakeApp(), StackOfThread(name="worker-1", owner="shop", lines=["a.py:1 in f"])
     assert execute(app, "stacks") == {"failed": "the app does not run"}
     records = list[Any]()
-    app._runner = SimpleNamespace(actions=SimpleNamespace(stacks=lambda: [stack]), record=records.append)
+    commands = SimpleNamespace(actions=SimpleNamespace(stacks=lambda: [stack]), record=records.append)
+    app._runner = SimpleNamespace(extension=lambda kind: commands)
     entry = {"name": "worker-1", "owner": "shop", "lines": ["a.py:1 in f"]}
     assert execute(app, "stacks", reason="it hangs") == {"done": "stacks", "text": "1 threads", "stacks": [entry]}
     assert [(each.verb, each.result, each.reason, each.text) for each in records] == [

@@ -31,6 +31,9 @@ class FakeRunner:
         self.records: list[Audit] = []
         self.asked: list[Any] = []
 
+    def extension(self, kind: type[Any]) -> FakeRunner:
+        return self
+
     @property
     def actions(self) -> FakeRunner:
         return self

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.console.reporter import Reporter
 from awoke.observe.events import PartitionsAssigned
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
@@ -57,11 +58,12 @@ def test_what_the_supervisor_says_of_its_nodes_is_reported_soon() -> None:
     with contextlib.closing(Inbox()) as heard, ours, theirs:
         node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
         runner = AppRunner(app)
-        assert runner.console is not None
-        assert not runner.console._is_dirty
+        reporter = runner.extension(Reporter)
+        assert reporter is not None
+        assert not reporter._is_dirty
         ours.send(protocol.encode(protocol.Swarm(7, [protocol.NodeOfSwarm(1, "restarting", 1, "killed")])))
         ours.shutdown(socket.SHUT_WR)
         node._execute(runner)
-        assert runner.swarm[0] == 7
-        assert [each.node for each in runner.swarm[1]] == [1]
-        assert runner.console._is_dirty
+        supervisor_pid, nodes = reporter._reports.swarm
+        assert (supervisor_pid, [each.node for each in nodes]) == (7, [1])
+        assert reporter._is_dirty

@@ -183,26 +183,3 @@ class CommandService:
         if node != self._node:
             raise ForAnother
         return self._actions.execute(verb, arguments, Sender(who, current_call().caller, reason), self._allowed)
-
-
-class Commands:
-    """The commands of one process: the actions, the durable pauses and the service, which come and go together."""
-
-    def __init__(self, actions: Actions, pauses: DurablePauses, service: CommandService) -> None:
-        self.actions, self.pauses, self._service = actions, pauses, service
-
-    def start(self) -> None:
-        """Starts the threads. Does not block."""
-        self._service.start()
-
-    def wait_pauses(self, timeout_s: float) -> bool:
-        """Waits until the durable pauses are known; returns whether they are. Blocks."""
-        return self.pauses.wait_loaded(timeout_s)
-
-    def wait_open(self, timeout_s: float) -> bool:
-        """Waits until commands are read; returns whether they are. Blocks."""
-        return self._service.is_open.wait(timeout_s)
-
-    def close(self, timeout_s: float) -> None:
-        """Ends the threads. Blocks as `CommandService.close`."""
-        self._service.close(timeout_s)

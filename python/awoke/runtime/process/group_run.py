@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -27,7 +28,8 @@ from awoke.observe.events import (
     TopicMatched,
 )
 from awoke.observe.ledger import Ledger
-from awoke.observe.metrics.recorder import PartitionState, Recorder
+from awoke.observe.metrics.recorder import Recorder
+from awoke.observe.partitions import PartitionState
 from awoke.observe.tracing import Tracer
 from awoke.payloads.topics import TopicEncoder
 from awoke.rpc.responder.call_log import CallLog
@@ -79,6 +81,8 @@ class Process(Protocol):
     def dependencies(self) -> ProcessDependencies: ...
     def schema_loads(self) -> int: ...
     def stop_app(self, error: BaseException) -> None: ...
+    def on_assigned(self, group: str, topic: str, partition: int) -> None:
+        """Hears of a partition that a group was given, before its first job."""
 
 
 class GroupEvents(Events):
@@ -127,9 +131,7 @@ class GroupRun:
         """Commits results with offsets, where a route is exactly-once."""
         self.paused: dict[tuple[str, int], tuple[_native.Partition, BaseException]] = {}
         """Partitions that are paused because a message is exhausted, and why."""
-        self.assigned = AssignedPartitions(self._on_assigned)
-        self.on_assigned: Callable[[GroupRun, str, int], object] = lambda group, topic, partition: None
-        """Called with each partition that is assigned, before its first job."""
+        self.assigned = AssignedPartitions(partial(process.on_assigned, self.group))
         self.failures = Failures()
         """The messages that fail and are tried again, and those that are to be skipped."""
         self.refusals = Refusals(self.group, transactional_id_of(self.settings, self.group), self.stop_app)
@@ -284,9 +286,6 @@ class GroupRun:
             partition.pause()
             self.paused[(job.topic, job.partition)] = (partition, error)
         self._heard.emit(PartitionPaused(topic=job.topic, partition=job.partition, error=error))
-
-    def _on_assigned(self, topic: str, partition: int) -> None:
-        self.on_assigned(self, topic, partition)
 
     def pause(self, topic: str, partition: int, why: str) -> bool:
         """Pauses a partition, until `resume` or a rebalance; returns false where it is not assigned. Does not block."""

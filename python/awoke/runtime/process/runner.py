@@ -5,30 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-
-import msgspec
+from typing import TypeVar
 
 from awoke import _native
-from awoke.console.commands.actions import Actions
-from awoke.console.commands.pauses import DurablePauses
-from awoke.console.commands.service import Commands, CommandService
-from awoke.console.reporter import Reporter
-from awoke.console.secret_names import names_of
-from awoke.console.views import Audit, SwarmNode
 from awoke.declare.group_routes import FIXED
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.observe import ledger
 from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
-from awoke.observe.handled import Process
 from awoke.observe.ledger import Ledger
 from awoke.observe.metrics.recorder import Recorder
-from awoke.observe.web.endpoint import Endpoint
 from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.responder import Responder
+from awoke.runtime.extension import Extension
 from awoke.runtime.jobs.alone import AloneProducer
 from awoke.runtime.jobs.scope import Scope
 from awoke.runtime.jobs.worker_pool import WorkerPool, report_late
@@ -47,8 +39,7 @@ from awoke.waiting.drive import drive
 
 logger = logging.getLogger(__name__)
 
-PAUSES_WITHIN_S = 5.0
-"""A start waits this long for the durable pauses; after that, a partition may run until they are known."""
+Kind = TypeVar("Kind")
 
 
 class AppRunner(Steering):
@@ -69,10 +60,10 @@ class AppRunner(Steering):
         serves_metrics: bool = True,
     ) -> None:
         self.app: RunnableApp = app
-        self._loaded = app.load_settings()
-        self.settings = self._loaded.values
+        self.loaded = app.load_settings()
+        self.settings = self.loaded.values
         self.ledger = Ledger(app.name)
-        self.overdue = OverdueWatch(app.events)
+        self.overdue = OverdueWatch(app.events, self._has_limits)
         is_asked_for = collects_metrics or self.settings.metrics_port is not None or self.settings.metrics_otel
         self.metrics = Recorder() if is_asked_for else None
         self.call_log = CallLog() if self.settings.console else None
@@ -80,16 +71,9 @@ class AppRunner(Steering):
         """Sends records that brokers could refuse because of others in their batch."""
         self.responder: Responder | None = None
         """Answers remote calls, where the app has methods."""
-        self.endpoint: Endpoint | None = None
-        """Serves metrics and health, where a port is set."""
-        number = Process.node
-        self.console = self._make_reporter(number) if self.settings.console else None
-        """Sends the state of the process to the console's topics."""
-        self.commands = self._make_commands()
-        """Takes the commands of consoles, where the settings allow some."""
         self._scope = Scope(app.name, 0, app.events, self.ledger)
         self._scope.on_failure(self.stop_app)
-        self._serves_metrics = serves_metrics
+        self.serves_metrics = serves_metrics
         """True if this process listens at `metrics_port`; of a swarm only the supervisor does."""
         self._on_fatal_error = on_fatal_error or (lambda error: None)
         self._on_stop = on_stop or self.stop_soon
@@ -102,8 +86,7 @@ class AppRunner(Steering):
         """The values of functions of `Depends` that live as long as this process."""
         self.groups = [GroupRun(self, each, self._pool, self._stop_wait) for each in app.groups.values()]
         """The consumer groups, first the app's own, which a process may have no routes of."""
-        for group in self.groups:
-            group.on_assigned = self._pause_assigned
+        self.extensions: Sequence[Extension] = app.extensions(self)
         self._has_begun = False
         self._changing = threading.Lock()
         """Held while the app starts or stops: a stop that comes during the start waits for it."""
@@ -146,10 +129,10 @@ class AppRunner(Steering):
         """Starts the parts of the app, each after those that it needs.
 
         1. Check the settings and the topics.
-        2. Listen to the engine's events; serve metrics and health.
-        3. Start what jobs need: the watch on overdue jobs, transactions, workers and event loop.
+        2. Listen to the engine's events, and start the extensions.
+        3. Start what jobs need: transactions, workers and event loop.
         4. Call the start-up functions, and the functions of `Depends` that live as long as the process.
-        5. Answer calls, join the groups, and watch for new topics of patterns.
+        5. Answer calls, let the extensions prepare, join the groups, and watch for new topics of patterns.
         6. Start the background functions.
 
         If a step raises, the shutdown functions run and everything is ended again.
@@ -157,7 +140,7 @@ class AppRunner(Steering):
         if not self.app.all_routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
-        self._loaded.check_member()
+        self.loaded.check_member()
         self.app.schemas.check()
         self._check_groups()
         partitions = check_topics(self.app, self.settings)
@@ -165,13 +148,8 @@ class AppRunner(Steering):
         self._end_listening = self._listen()
         ledger.install(self.app.name)
         try:
-            self._open_endpoint()
-            if self.console is not None:
-                self.console.start()
-            if self.commands is not None:
-                self.commands.start()
-            if any(route.max_processing_s is not None for route in self.app.all_routes):
-                self.overdue.start()
+            for extension in self.extensions:
+                extension.start()
             for group in self.groups:
                 group.open_transactions()
             self._pool.start((group, route) for group in self.groups for route in group.routes.values())
@@ -182,8 +160,8 @@ class AppRunner(Steering):
                 self.responder = Responder(self.own, self.app.rpc, self.app.events, self.own.box)
                 self.responder.start()
             self.app.schemas.start()
-            if self.commands is not None:
-                self.commands.wait_pauses(PAUSES_WITHIN_S)
+            for extension in self.extensions:
+                extension.before_joining()
             self._join(partitions)
             self._topic_watch.start()
             self.app.runs(lambda each: self._scope.background(*each), self)
@@ -196,47 +174,18 @@ class AppRunner(Steering):
         names, topics = [each.group for each in self.joining], sorted(self._topics_in())
         self.app.events.emit(AppStarted(app=self.app.name, group=", ".join(names), topics=topics))
 
-    def _make_reporter(self, number: int | None) -> Reporter:
-        return Reporter(self, self.app.name, self.app.events, self._loaded, number, names_of(self.app))
+    def _has_limits(self) -> bool:
+        """Tells whether a route limits the time of its jobs. At start, when the routes of patterns are known."""
+        return any(route.max_processing_s is not None for route in self.app.all_routes)
 
-    def _make_commands(self) -> Commands | None:
-        if self.console is None or not self.settings.allowed_commands():
-            return None
-        console, settings = self.console, self.settings
-        pauses = DurablePauses(console.topics.pauses, settings, console.send, self._apply_pause)
-        actions = Actions(self.app.name, console.node, self, console.record, pauses)
-        return Commands(actions, pauses, CommandService(self.app.name, console.node, settings, actions, pauses))
+    def extension(self, kind: type[Kind]) -> Kind | None:
+        """Returns the extension of this class; None where the app has none. Does not block."""
+        return next((each for each in self.extensions if isinstance(each, kind)), None)
 
-    @property
-    def actions(self) -> Actions:
-        """Executes commands that come from this host, also where consoles may send none."""
-        if self.commands is not None:
-            return self.commands.actions
-        return Actions(self.app.name, "" if self.console is None else self.console.node, self, self.record)
-
-    def tell_swarm(self, supervisor_pid: int, nodes: list[SwarmNode]) -> None:
-        """Takes what the supervisor says of its nodes; the console, if there is one, shows it. Does not block."""
-        self.swarm = (supervisor_pid, nodes)
-        if self.console is not None:
-            self.console.tell_soon()
-
-    def record(self, audit: Audit) -> None:
-        """Sends the record of a command, where the app has a console. Does not block."""
-        if self.console is not None:
-            own = {"app": self.app.name, "node": audit.node or self.console.node}
-            self.console.record(msgspec.structs.replace(audit, **own))
-
-    def _apply_pause(self, group: str | None, topic: str, partition: int, why: str | None) -> None:
-        if why is None:
-            self.resume(topic, partition, group)
-        else:
-            self.pause(topic, partition, why, group)
-
-    def _pause_assigned(self, group: GroupRun, topic: str, partition: int) -> None:
-        """Pauses a partition that has just been assigned, if it has a durable pause."""
-        why = None if self.commands is None else self.commands.pauses.find(group.group, topic, partition)
-        if why is not None:
-            group.pause(topic, partition, why)
+    def on_assigned(self, group: str, topic: str, partition: int) -> None:
+        """Tells the extensions of a partition that a group was given, before its first message."""
+        for extension in self.extensions:
+            extension.assigned(group, topic, partition)
 
     def ask_stop(self) -> None:
         """Asks for a stop in order, as `app.stop()` does. Does not block."""
@@ -395,25 +344,12 @@ class AppRunner(Steering):
             events.subscribe(ClientError, self._on_client_error),
             events.subscribe(ClientError, self.connections.on_error),
         ]
-        if self.metrics is not None:
-            ends.append(self.app.events.subscribe("*", self.metrics.on_event))
 
         def end() -> None:
             for each in ends:
                 each()
 
         return end
-
-    def _open_endpoint(self) -> None:
-        if self.metrics is not None:
-            self.metrics.attach(self)
-            if self.settings.metrics_otel:
-                self.metrics.open_instruments({} if Process.node is None else {"node": str(Process.node)})
-        if self.settings.metrics_port is not None and self._serves_metrics:
-            host, names = self.settings.metrics_host, self.settings.metrics_allowed_hosts
-            self.endpoint = Endpoint(self.settings.metrics_port, self, host, names)
-            self.endpoint.start()
-            logger.info("metrics, health and threads at http://%s:%d", host, self.endpoint.port)
 
     def _end(self, deadline_s: float, *, is_clean: bool = True) -> bool:
         """Ends everything that `start` began; returns whether all was done in time, and was `is_clean` before.
@@ -425,7 +361,7 @@ class AppRunner(Steering):
         3. Commit the last transactions.
         4. Call the shutdown functions, then end the event loop that ran the async ones.
         5. Close callers, producers and the registry's client: what is queued is delivered.
-        6. End the observers: overdue watch, thread ledger, endpoint, console, events.
+        6. End the observers: thread ledger, extensions, events.
         """
         self._topic_watch.close(remaining_s(deadline_s))
         if self._end_stop_requests is not None:
@@ -447,22 +383,24 @@ class AppRunner(Steering):
         call(lambda: self.app.schemas.close(remaining_s(deadline_s, 1.0)), None)
         is_clean = is_clean and not late and not undelivered
         self.app.events.emit(AppStopped(app=self.app.name, is_clean=is_clean))
-        if self.overdue.is_started:
-            self.overdue.close()
         ledger.uninstall(self.app.name)
-        if self.endpoint is not None:
-            self.endpoint.close()
-        if self.commands is not None:
-            call(partial(self.commands.close, remaining_s(deadline_s, 1.0)), None)
-        if self.console is not None:
-            call(partial(self.console.close, remaining_s(deadline_s, 1.0)), None)
-        if self.metrics is not None:
-            self.metrics.close()
+        is_clean = self._stop_extensions(deadline_s) and is_clean
         self._end_listening()
         for group in self.groups:
             group.close()
         self._has_begun = False
         return is_clean
+
+    def _stop_extensions(self, deadline_s: float) -> bool:
+        """Stops the extensions, the last first; returns whether none has failed."""
+        failed = 0
+        for extension in reversed(self.extensions):
+            try:
+                self._stop_wait.call(partial(extension.stop, remaining_s(deadline_s, 1.0)), None)
+            except Exception:
+                failed += 1
+                logger.exception("%s could not be stopped", type(extension).__name__)
+        return not failed
 
     def _end_producers(self, deadline_s: float) -> int:
         """Sends what is queued; returns how many messages were not acknowledged."""

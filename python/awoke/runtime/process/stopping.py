@@ -13,7 +13,7 @@ from awoke._native import HookJob, Job
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError
 from awoke.observe.events import Event, Events, JobOverdue, OffsetsCommitted, OffsetsNotCommitted
-from awoke.observe.metrics.recorder import PartitionState
+from awoke.observe.partitions import PartitionState
 
 Result = TypeVar("Result")
 

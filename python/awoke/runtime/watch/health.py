@@ -7,13 +7,12 @@ from typing import Protocol
 
 from awoke import _native
 from awoke.declare.routing import Route
-from awoke.observe.metrics.recorder import PartitionState
+from awoke.observe.partitions import PartitionState
+from awoke.runtime.extension import Extension
 from awoke.runtime.failures.failures import Failures
 from awoke.runtime.process.refusals import Refusals
-from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.settings import Settings
 from awoke.text.durations import duration
-from awoke.waiting.clock import monotonic_s
 
 
 class WatchedGroup(Protocol):
@@ -45,7 +44,7 @@ class Watched(Protocol):
     @property
     def fatal_error(self) -> BaseException | None: ...
     @property
-    def overdue(self) -> OverdueWatch: ...
+    def extensions(self) -> Sequence[Extension]: ...
     @property
     def groups(self) -> Sequence[WatchedGroup]: ...
 
@@ -54,7 +53,8 @@ def reasons(app: Watched) -> Iterator[str]:
     """Gives each reason. Does not block and asks no broker."""
     if app.fatal_error is not None:
         yield f"fatal error: {app.fatal_error}"
-    yield from _overdue(app)
+    for extension in app.extensions:
+        yield from extension.reasons()
     for group in app.groups:
         yield from group.refusals.reasons()
         yield from _paused(group)
@@ -80,13 +80,6 @@ def way_on(group: WatchedGroup, topic: str, partition: int) -> str:
 def option(group: WatchedGroup) -> str:
     """Returns the option that names a group in a command; nothing for the app's own."""
     return "" if group.is_own else f" --group {group.group}"
-
-
-def _overdue(app: Watched) -> Iterator[str]:
-    for each in app.overdue.overdue():
-        ran_s = monotonic_s() - each.began_s
-        at = f"{each.topic}[{each.partition}] offset {each.offset}"
-        yield f"{each.handler} works on {at} for {duration(ran_s)}, allowed are {duration(each.limit_s)}"
 
 
 def _paused(group: WatchedGroup) -> Iterator[str]:

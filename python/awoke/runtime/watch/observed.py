@@ -7,12 +7,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from awoke.console.views import SwarmNode
 from awoke.observe.events import Events
 from awoke.observe.ledger import Ledger, ThreadEntry
-from awoke.observe.metrics.recorder import Health, PartitionState, Recorder
+from awoke.observe.metrics.recorder import Health, Recorder
+from awoke.observe.partitions import PartitionState
 from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.responder import Responder
+from awoke.runtime.extension import Extension
 from awoke.runtime.jobs.worker_pool import WorkerPool
 from awoke.runtime.process.connections import Connections
 from awoke.runtime.process.context import RunnableApp
@@ -42,8 +43,8 @@ class Observed:
     began_s: float
     """When the runner was made, by the monotonic clock."""
     _pool: WorkerPool
-    swarm: tuple[int | None, list[SwarmNode]] = (None, [])
-    """The process of the supervisor and its nodes, as it last said; none for a process alone."""
+    extensions: Sequence[Extension]
+    """The parts that were added to the runtime, in the order of their start."""
 
     @property
     def group(self) -> str:

@@ -16,12 +16,14 @@ import tempfile
 import threading
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
 from awoke._native import Job, Signal
 from awoke.observe.events import Events, JobSlow
+from awoke.runtime.extension import Extension
+from awoke.text.durations import duration
 from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
@@ -52,11 +54,11 @@ class Running(NamedTuple):
         return stack_of(self.thread)
 
 
-class OverdueWatch:
+class OverdueWatch(Extension):
     """Watches the jobs of routes that have a limit. Any thread may call everything here."""
 
-    def __init__(self, events: Events) -> None:
-        self._events = events
+    def __init__(self, events: Events, is_needed: Callable[[], bool] = lambda: True) -> None:
+        self._events, self._is_needed = events, is_needed
         self._lock = threading.Lock()
         self._changed = Signal()
         self._running: dict[int, Running] = {}
@@ -66,19 +68,16 @@ class OverdueWatch:
         self._thread = threading.Thread(target=self._watch, name="awoke-overdue", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
+        """Starts the thread, where a job may exceed a limit."""
+        if self._is_needed():
+            self._thread.start()
 
-    @property
-    def is_started(self) -> bool:
-        """True if the thread runs."""
-        return self._thread.ident is not None
-
-    def close(self) -> None:
-        """Ends and joins the thread. Blocks."""
+    def stop(self, timeout_s: float) -> None:
+        """Ends and joins the thread. Blocks while it writes a stack, at most."""
         self._is_closed = True
         self._changed.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def begin(self, handler: str, job: Job, limit_s: float, task: asyncio.Task[Any] | None = None) -> int:
         """Notes that a job begins on the calling thread; returns the number to end it with. Does not block."""
@@ -111,6 +110,13 @@ class OverdueWatch:
         """Returns the jobs that exceed their limit now. Does not block."""
         with self._lock:
             return [self._running[number] for number in self._overdue]
+
+    def reasons(self) -> Iterator[str]:
+        """Names the jobs that exceed their limit now. Does not block."""
+        for each in self.overdue():
+            ran_s = monotonic_s() - each.began_s
+            at = f"{each.topic}[{each.partition}] offset {each.offset}"
+            yield f"{each.handler} works on {at} for {duration(ran_s)}, allowed are {duration(each.limit_s)}"
 
     def _watch(self) -> None:
         while (late := self._wait()) is not None:

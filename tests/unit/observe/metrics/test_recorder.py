@@ -33,7 +33,8 @@ from awoke.observe.events import (
     TransactionAborted,
 )
 from awoke.observe.ledger import ThreadEntry
-from awoke.observe.metrics.recorder import CommitGap, EndedJob, Health, PartitionState, Recorder
+from awoke.observe.metrics.recorder import EndedJob, Health, Recorder
+from awoke.observe.partitions import CommitGap, PartitionState
 
 MESSAGE: Any = {"handler": "handle", "topic": "t", "partition": 0, "offset": 7}
 ERROR = ValueError("no good")

@@ -12,6 +12,7 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.observe.events import ClientError
+from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
 from tests.support.clusters import MockCluster, unique
 from tests.support.waiting import Collected
@@ -90,6 +91,76 @@ def test_a_start_that_fails_ends_what_it_began(case: Case) -> None:
     assert case.runner.has_ended
     assert case.runner.own.member is None
     assert case.heard_of_app() == ["app.stopped"]
+
+
+class Noted(Extension):
+    """Notes what it is told, in the order of all extensions of a test."""
+
+    def __init__(self, name: str, said: list[str], case: Case, failing: str = "") -> None:
+        self.name, self._said, self._case, self._failing = name, said, case, failing
+
+    def _note(self, step: str) -> None:
+        self._said.append(f"{step} {self.name}")
+        if step == self._failing:
+            raise ERROR
+
+    def start(self) -> None:
+        self._note("start")
+
+    def before_joining(self) -> None:
+        assert self._case.runner.own.member is None
+        self._note("prepare")
+
+    def assigned(self, group: str, topic: str, partition: int) -> None:
+        self._note(f"{group == self._case.app.name} {partition} to")
+
+    def stop(self, timeout_s: float) -> None:
+        assert timeout_s >= 1.0
+        assert "app.stopped" in self._case.heard.items
+        self._note("stop")
+
+
+def test_extensions_start_before_start_up_functions_and_stop_last_in_reverse_order(case: Case) -> None:
+    said, handled = list[str](), threading.Event()
+    case.app.on_startup(lambda: said.append("start up"))
+    case.app.on_shutdown(lambda: said.append("shut down"))
+
+    def note(message: awoke.Message[bytes]) -> None:
+        said.append("message")
+        handled.set()
+
+    case.app.on(case.other_topic, start=0, group="other")(note)
+    case.app.producer.produce(case.other_topic, b"1").wait(WITHIN_S)
+    runner = case.runner = AppRunner(case.app)
+    runner.extensions = [Noted(name, said, case) for name in "ab"]
+    runner.start()
+    assert handled.wait(WITHIN_S)
+    assert runner.stop(WITHIN_S)
+    begun = ["start a", "start b", "start up", "prepare a", "prepare b"]
+    assert said[:5] == begun
+    assert said.index("False 0 to a") < said.index("False 0 to b") < said.index("message")
+    assert said[-3:] == ["shut down", "stop b", "stop a"]
+
+
+@pytest.mark.parametrize("step", ["start", "prepare"])
+def test_an_extension_that_fails_at_start_ends_the_start_and_all_are_stopped(case: Case, step: str) -> None:
+    said = list[str]()
+    case.runner.extensions = [Noted("a", said, case, step), Noted("b", said, case)]
+    with pytest.raises(ValueError, match="no good"):
+        case.runner.start()
+    assert said[-3:] == [f"{step} a", "stop b", "stop a"]
+    assert (case.runner.has_ended, case.runner.own.member) == (True, None)
+
+
+def test_an_extension_that_fails_at_stop_keeps_no_other_from_stopping(
+    case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = list[str]()
+    case.runner.extensions = [Noted("a", said, case), Noted("b", said, case, "stop")]
+    case.runner.start()
+    assert not case.runner.stop(WITHIN_S)
+    assert said[-2:] == ["stop b", "stop a"]
+    assert "Noted could not be stopped" in caplog.text
 
 
 def test_functions_of_the_process_live_between_the_start_up_and_the_shutdown_functions(case: Case) -> None:

@@ -10,11 +10,11 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.declare.routing import Route
-from awoke.observe.metrics.recorder import CommitGap, PartitionState
+from awoke.observe.partitions import CommitGap, PartitionState
+from awoke.runtime.extension import Extension
 from awoke.runtime.failures.failures import Failures
 from awoke.runtime.watch.health import reasons
 from awoke.settings import Settings
-from awoke.waiting.clock import monotonic_s
 from tests.unit.runtime.fakes import FakeJob, FakePartition
 
 ERROR = ValueError("no good")
@@ -37,7 +37,7 @@ class Watched:
         self.member: Any = None
         self.fatal_error: BaseException | None = None
         self.refusals: Any = SimpleNamespace(reasons=list)
-        self.overdue: Any = SimpleNamespace(overdue=list)
+        self.extensions: list[Extension] = []
         self.paused: dict[tuple[str, int], tuple[Any, BaseException]] = {}
         self.states: list[PartitionState] = []
         self.stuck_places: list[tuple[str, int, str, bool]] = []
@@ -72,12 +72,12 @@ def test_denied_permissions_are_reasons() -> None:
     assert Watched(refusals=SimpleNamespace(reasons=lambda: ["not allowed"])).reason() == "not allowed"
 
 
-def test_a_job_beyond_its_limit_is_named_with_both_times() -> None:
-    job = SimpleNamespace(
-        handler="handle", topic="orders", partition=0, offset=7, began_s=monotonic_s() - 90.0, limit_s=2.5
-    )
-    reason = Watched(overdue=SimpleNamespace(overdue=lambda: [job])).reason()
-    assert reason == "handle works on orders[0] offset 7 for 1.5 min, allowed are 2.5 s"
+def test_extensions_give_reasons() -> None:
+    class Failing(Extension):
+        def reasons(self) -> list[str]:
+            return ["the disk is full"]
+
+    assert Watched(extensions=[Extension(), Failing()]).reason() == "the disk is full"
 
 
 def test_a_paused_partition_is_named_with_the_command_that_resumes_it() -> None:

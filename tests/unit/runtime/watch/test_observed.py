@@ -12,12 +12,12 @@ import pytest
 import awoke
 from awoke.declare.group_routes import OWN, GroupKey
 from awoke.observe.ledger import Ledger
-from awoke.observe.metrics.recorder import EndedJob, PartitionState, Recorder
+from awoke.observe.metrics.recorder import EndedJob, Recorder
+from awoke.observe.partitions import PartitionState
 from awoke.runtime.process.group_run import GroupRun
 from awoke.runtime.process.refusals import GROUP, Refusals
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.watch.observed import Observed
-from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.settings import Settings
 
 STATES = [("orders", 1, 7, 5, 7, 10, None), ("orders", 0, None, 5, 5, None, (4, 2, 5, 2.5))]
@@ -66,7 +66,7 @@ def observed(of_group: Mapping[str, Any] | None = None, **parts: Any) -> Observe
     found.app, found.settings = app_of(None), Settings()
     found.groups = [group_of(found.app, **(of_group or {}))]
     found.responder = found.metrics = found.fatal_error = None
-    found.ledger, found.overdue = Ledger(), OverdueWatch(awoke.Events())
+    found.ledger, found.extensions = Ledger(), []
     found.is_quiet, found.began_s = False, 0.0
     found.connections = SimpleNamespace(why_not_ready=lambda: None)
     found._pool = SimpleNamespace(counters=lambda: {"threads": {"jobs": 3}})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -40,8 +39,8 @@ class Watched:
 def watched() -> Iterator[Watched]:
     watched = Watched()
     watched.watch.start()
-    with contextlib.closing(watched.watch):
-        yield watched
+    yield watched
+    watched.watch.stop(LONG_S)
 
 
 def test_a_job_beyond_its_limit_is_reported_with_its_place(watched: Watched) -> None:
@@ -99,7 +98,7 @@ def test_a_job_with_an_earlier_deadline_than_the_one_that_is_waited_for_is_repor
     assert changed.is_waited_for.wait(30)
     earlier = watched.begin(0.01, "earlier")
     assert [each.handler for each in watched.reported.wait_for(1)] == ["earlier"]
-    watched.watch.close()
+    watched.watch.stop(LONG_S)
     assert later is not earlier
 
 
@@ -130,7 +129,7 @@ def test_the_stack_of_a_blocked_thread_is_in_the_log(caplog: pytest.LogCaptureFi
     assert began.wait(30)
     watched.watch.start()
     watched.reported.wait_for(1)
-    watched.watch.close()  # By then it has written the log.
+    watched.watch.stop(LONG_S)  # By then it has written the log.
     release.set()
     thread.join()
     assert "handle has worked on orders[0] offset 0" in caplog.text
@@ -148,12 +147,28 @@ def test_the_stack_of_a_task_is_that_of_its_coroutine(caplog: pytest.LogCaptureF
         job = watched.begin(0.0, task=task)
         watched.watch.start()
         await asyncio.to_thread(watched.reported.wait_for, 1)
-        await asyncio.to_thread(watched.watch.close)
+        await asyncio.to_thread(watched.watch.stop, LONG_S)
         task.cancel()
         assert job
 
     asyncio.run(run())
     assert "awaits_here" in caplog.text
+
+
+def test_without_limits_no_thread_starts() -> None:
+    watch = OverdueWatch(awoke.Events(), lambda: False)
+    watch.start()
+    assert "awoke-overdue" not in {each.name for each in threading.enumerate()}
+    watch.stop(LONG_S)
+
+
+def test_a_job_beyond_its_limit_is_a_reason_with_both_times(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = watched.begin(0.0)
+    watched.reported.wait_for(1)
+    (running,) = watched.watch.overdue()
+    monkeypatch.setattr(overdue, "monotonic_s", lambda: running.began_s + 90.0)
+    assert list(watched.watch.reasons()) == ["handle works on orders[0] offset 0 for 1.5 min, allowed are 0 ms"]
+    assert job.said == []
 
 
 def test_a_thread_that_has_ended_has_no_stack() -> None:
@@ -166,11 +181,9 @@ def test_a_thread_that_has_ended_has_no_stack() -> None:
 
 def test_closing_ends_the_thread_while_jobs_run() -> None:
     watched = Watched()
-    assert not watched.watch.is_started
     watched.watch.start()
-    assert watched.watch.is_started
     job = watched.begin(LONG_S)
-    watched.watch.close()
+    watched.watch.stop(LONG_S)
     assert watched.watch.overdue() == []
     assert job.said == []
 
