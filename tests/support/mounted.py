@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from awoke.console.web import site
+from awoke.console.web import application
 from awoke.console.web.page import Asked, Missing
 
 HOST = "shop.example"
@@ -20,7 +20,9 @@ Asking = tuple[str, str]
 
 def routes_of(prefix: str) -> Iterator[Asking]:
     """Yields a request to each route of a console below a path."""
-    for method, each in [("GET", page.path) for page in site.PAGES] + [("POST", act.path) for act in site.ACTIONS]:
+    for method, each in [("GET", page.path) for page in application.PAGES] + [
+        ("POST", act.path) for act in application.ACTIONS
+    ]:
         yield method, prefix + re.sub(r"{(\w+)(:path)?}", r"\1", each)
     yield "GET", f"{prefix}/live"
     yield "GET", f"{prefix}/static/console.css"
@@ -32,8 +34,8 @@ def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(asked: Asked) -> Any:
         raise Missing("it is not here")
 
-    monkeypatch.setattr(site, "PAGES", [each._replace(function=answer) for each in site.PAGES])
-    monkeypatch.setattr(site, "ACTIONS", [each._replace(function=answer) for each in site.ACTIONS])
+    monkeypatch.setattr(application, "PAGES", [each._replace(function=answer) for each in application.PAGES])
+    monkeypatch.setattr(application, "ACTIONS", [each._replace(function=answer) for each in application.ACTIONS])
 
 
 async def status_of(app: Any, asking: Asking, headers: Mapping[str, str]) -> int:

@@ -14,9 +14,9 @@ import urllib.request
 from typing import Any
 
 import awoke
-from awoke.console.producing_views import Aborted, Output
 from awoke.console.views import (
     MAJOR,
+    Aborted,
     Audit,
     CallAtWork,
     CallerCounts,
@@ -30,6 +30,7 @@ from awoke.console.views import (
     History,
     Memory,
     MethodCalls,
+    Output,
     Partition,
     Report,
     Running,

@@ -138,7 +138,7 @@ def _run_alone(
     if with_console:
         for module in ("starlette", "jinja2", "uvicorn"):
             needs(module, "console")
-        from awoke.console.web.beside import show_beside
+        from awoke.console.web.serving import show_beside
 
         show_beside(app)
     with open_app_socket(app, settings.socket or socket_path(target)):

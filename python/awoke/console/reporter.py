@@ -11,9 +11,13 @@ No other thread waits for it. A topic that can't be written costs one warning.
 
 from __future__ import annotations
 
+import collections
+import hashlib
+import itertools
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -21,22 +25,24 @@ import msgspec
 
 from awoke._native import DeliveryHandle, Signal
 from awoke.admin import Admin
-from awoke.console.error_records import FAILURES, PendingErrors
-from awoke.console.history import SAMPLE_S
-from awoke.console.reports import Origin, Reports, Shown
+from awoke.console.reports import SAMPLE_S, Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.console.views import INTERVAL_MS, Audit, SecretFields, SwarmNode
+from awoke.console.views import INTERVAL_MS, MAJOR, MINOR, Audit, ErrorRecord, SecretFields, SwarmNode
 from awoke.errors import AwokeError, ClosedError
 from awoke.observe.events import (
     AppResized,
     AppStarted,
     AppStopping,
+    BackgroundFailed,
     ClientError,
     ClientStatistics,
     Event,
     Events,
     GroupWaiting,
+    HookFailed,
+    JobFailed,
     JobSlow,
+    LaneFailed,
     MessageDeadLettered,
     MessageSkipped,
     PartitionPaused,
@@ -51,7 +57,8 @@ from awoke.observe.events import (
 from awoke.produce.producer import Producer
 from awoke.runtime.extension import Extension
 from awoke.settings import Loaded, Settings
-from awoke.waiting.clock import monotonic_s
+from awoke.text.printable import text_of
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +82,18 @@ CLIENT = {
 QUEUE_TIMEOUT_S = 0.0
 """A full queue drops the record at once."""
 START_TIMEOUT_S = 5.0
+FAILURES: tuple[type[Event], ...] = (JobFailed, HookFailed, LaneFailed, BackgroundFailed)
+"""The events that are failures of user code."""
+PENDING_MAX = 1_000
+"""The most records that wait to be sent."""
+FRAMES = 3
+"""The innermost frames that a fingerprint is made of."""
+FRAMES_MAX = 30
+"""The innermost frames that a traceback shows."""
+TEXT_MAX = 1_000
+TRACEBACK_MAX = 8_000
+PLACE = ("handler", "topic", "partition", "offset", "key_hash", "attempt", "retry_in_s")
+"""The fields of events that a record has, too."""
 
 
 class Silent(Events):
@@ -267,3 +286,63 @@ def client_settings(settings: Settings) -> Settings:
     """Returns the settings of the console's own client: the same brokers and login, and no transactions."""
     kafka = {name: value for name, value in settings.kafka.items() if not name.startswith("transactional.")}
     return msgspec.structs.replace(settings, kafka={**kafka, **CLIENT})
+
+
+class PendingErrors:
+    """The error records that were not sent yet. Nothing here blocks. Any thread."""
+
+    def __init__(self, app: str, node: str) -> None:
+        self._app, self._node = app, node
+        self._pending: collections.deque[ErrorRecord] = collections.deque()
+        self._failures, self._dropped = itertools.count(), itertools.count()
+        self.failures = self.dropped = 0
+        """The number of failures, and of those without a record."""
+
+    def add(self, event: Event) -> None:
+        """Makes a record of a failure; none while too many wait. Keeps neither the exception nor its frames."""
+        self.failures = next(self._failures) + 1
+        if len(self._pending) < PENDING_MAX:
+            self._pending.append(record_of(event, self._app, self._node))
+        else:
+            self.dropped = next(self._dropped) + 1
+
+    def take(self) -> list[ErrorRecord]:
+        """Takes the records that wait, the oldest first."""
+        return [self._pending.popleft() for _ in range(len(self._pending))]
+
+
+def record_of(event: Event, app: str, node: str) -> ErrorRecord:
+    """Returns the record of a failure."""
+    fields = event.fields
+    error: BaseException = fields["error"]
+    text = "".join(traceback.format_exception(error, limit=-FRAMES_MAX))
+    return ErrorRecord(
+        major=MAJOR,
+        minor=MINOR,
+        at_ms=wall_ms(),
+        node=node,
+        app=app,
+        event=event.name,
+        fingerprint=fingerprint(error),
+        error_type=name_of(error),
+        error_text=sendable(text_of(error))[:TEXT_MAX],
+        traceback=sendable(text)[-TRACEBACK_MAX:],
+        **{name: fields.get(name) for name in PLACE},
+    )
+
+
+def fingerprint(error: BaseException) -> str:
+    """Returns the same text for errors of one class that the same functions have raised."""
+    frames = collections.deque(traceback.walk_tb(error.__traceback__), FRAMES)
+    places = [f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}" for frame, _ in frames]
+    return hashlib.blake2b("\n".join([name_of(error), *places]).encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def name_of(error: BaseException) -> str:
+    """Returns the class of an error with its module."""
+    return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def sendable(text: str) -> str:
+    """Returns text that UTF-8 can hold: lone surrogates are replaced."""
+    return text.encode(errors="replace").decode()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import platform
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,20 +15,20 @@ import msgspec
 
 import awoke
 from awoke._native import HookJob, Job, library_versions
-from awoke.console.aborted import AbortedTransactions
-from awoke.console.client_statistics import client_of
-from awoke.console.history import SAMPLE_S, HistoryRing, Place, advanced
-from awoke.console.memory import MemoryReader
-from awoke.console.outputs import FullQueue, Outputs
-from awoke.console.reported_calls import CallSource, callers_of, calls_of
-from awoke.console.stable import StableOffsets
+from awoke.console.reported_clients import AbortedTransactions, FullQueue, Outputs, StableOffsets, client_of
 from awoke.console.views import (
     INTERVAL_MS,
     MAJOR,
     MINOR,
+    CallAtWork,
+    CallerCounts,
+    Calls,
+    CallTimes,
     Failing,
     Handler,
     History,
+    Memory,
+    MethodCalls,
     Partition,
     Report,
     Running,
@@ -41,6 +42,7 @@ from awoke.errors import AwokeError
 from awoke.observe.events import Event
 from awoke.observe.metrics.recorder import Health, Owned
 from awoke.observe.partitions import PartitionState
+from awoke.rpc.responder.call_log import MethodTimes, Times
 from awoke.settings import Loaded
 from awoke.settings.fields import COMMANDS
 from awoke.text.printable import text_of
@@ -57,6 +59,19 @@ LANES_MAX = 1_000
 """The most partitions whose running lanes tell their keys."""
 REPORT_BYTES_MAX = 900_000
 """Brokers refuse larger messages than 1 MB by default."""
+AT_WORK_MAX = 100
+"""The most calls at work of a report; those that began first come in front."""
+CALLERS_MAX = 100
+NAME_MAX = 200
+SAMPLE_S = 5.0
+SAMPLES = 60
+MINUTE = round(60 / SAMPLE_S)
+"""The samples that make a minute."""
+Place = tuple[str, str, int]
+"""Group, topic and partition."""
+ROLLUP = Path("/proc/self/smaps_rollup")
+MEMORY_SAMPLES = 12
+"""It is read with each twelfth sample: once a minute."""
 
 
 class FailingMessage(Protocol):
@@ -383,3 +398,148 @@ def memory_bytes() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
         return 0
+
+
+class ShownCall(Protocol):
+    """A call whose method runs."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def caller(self) -> str: ...
+    @property
+    def place(self) -> tuple[str, int, int]: ...
+    @property
+    def until_s(self) -> float: ...
+    @property
+    def is_cancelled(self) -> bool: ...
+
+
+class CallSource(Protocol):
+    """The calls that are noted in a process."""
+
+    @property
+    def count(self) -> Callable[[], Mapping[str, int]]: ...
+    def methods(self) -> Sequence[MethodTimes]: ...
+    def at_work(self) -> Sequence[ShownCall]: ...
+    def rejections(self) -> Mapping[str, int]: ...
+
+
+def calls_of(source: CallSource) -> Calls:
+    """Returns the calls that a process answers."""
+    counts = source.count()
+    return Calls(
+        methods=[method_of(each) for each in source.methods()],
+        at_work=[at_work_of(each) for each in source.at_work()[:AT_WORK_MAX]],
+        running=counts.get("running", 0),
+        waiting=counts.get("waiting", 0),
+        expired=counts.get("expired", 0),
+        rejected=dict(source.rejections()),
+    )
+
+
+def method_of(found: MethodTimes) -> MethodCalls:
+    """Returns the calls of a method."""
+    return MethodCalls(
+        method=found.method[:NAME_MAX],
+        outcomes=found.outcomes,
+        queue_ms=milliseconds(found.queue),
+        run_ms=milliseconds(found.run),
+        reply_ms=milliseconds(found.reply),
+    )
+
+
+def milliseconds(times: Times) -> CallTimes:
+    """Returns times in milliseconds."""
+    half, most = (None if each is None else round(each * 1_000, 3) for each in times)
+    return CallTimes(p50=half, p95=most)
+
+
+def at_work_of(call: ShownCall) -> CallAtWork:
+    """Returns a call whose method runs."""
+    _, partition, offset = call.place
+    return CallAtWork(
+        method=call.method[:NAME_MAX],
+        caller=call.caller[:NAME_MAX],
+        partition=partition,
+        offset=offset,
+        until_ms=wall_ms() + round((call.until_s - monotonic_s()) * 1_000),
+        is_cancelled=call.is_cancelled,
+    )
+
+
+def callers_of(counted: Mapping[str, Mapping[str, int]]) -> list[CallerCounts]:
+    """Returns the calls that a process makes, by service."""
+    rows = sorted(counted.items())[:CALLERS_MAX]
+    return [
+        CallerCounts(
+            service=service,
+            open=counts.get("open", 0),
+            events={what: count for what, count in counts.items() if what != "open" and count},
+        )
+        for service, counts in rows
+    ]
+
+
+class HistoryRing:
+    """Takes samples and keeps the last ones. One thread."""
+
+    def __init__(self) -> None:
+        self._recent: collections.deque[Sample] = collections.deque(maxlen=SAMPLES)
+        self._minutes: collections.deque[Sample] = collections.deque(maxlen=SAMPLES)
+        self._count = 0
+
+    def add(self, sample: Sample) -> None:
+        """Adds a sample of five seconds, and one of a minute after each twelfth."""
+        self._recent.append(sample)
+        self._count += 1
+        if self._count % MINUTE == 0:
+            self._minutes.append(summed(list(self._recent)[-MINUTE:]))
+
+    def view(self) -> History:
+        """Returns the samples, the oldest first."""
+        return History(of_5_s=list(self._recent), of_minutes=list(self._minutes))
+
+
+def summed(samples: Sequence[Sample]) -> Sample:
+    """Returns one sample for several that follow each other."""
+    last = samples[-1]
+    offsets, failures = sum(each.offsets for each in samples), sum(each.failures for each in samples)
+    return Sample(last.at_ms, offsets, failures, last.lag, last.memory_bytes)
+
+
+def advanced(before: Mapping[Place, int], now: Mapping[Place, int]) -> dict[Place, int]:
+    """Returns by how much each position has advanced; none for a partition that was sought back, or is new."""
+    return {place: at - before[place] for place, at in now.items() if place in before and at >= before[place]}
+
+
+class MemoryReader:
+    """Reads the memory of this process from time to time. One thread."""
+
+    def __init__(self, rollup: Path = ROLLUP) -> None:
+        self._rollup, self._samples, self._is_read = rollup, 0, False
+        self._last: Memory | None = None
+
+    def sample(self) -> None:
+        """Notes that another five seconds have gone."""
+        self._samples += 1
+
+    def memory(self) -> Memory | None:
+        """Returns the memory, as it was within the last minute; None where the system does not tell it."""
+        if self._samples >= MEMORY_SAMPLES or not self._is_read:
+            self._samples, self._is_read, self._last = 0, True, read_memory(self._rollup)
+        return self._last
+
+
+def read_memory(rollup: Path = ROLLUP) -> Memory | None:
+    """Returns the memory of this process; None where the system does not tell it. The kernel takes milliseconds."""
+    try:
+        lines = [line.split() for line in rollup.read_text().splitlines()]
+        found = {words[0]: int(words[1]) << 10 for words in lines if len(words) == 3 and words[2] == "kB"}
+        return Memory(
+            own_bytes=found["Private_Clean:"] + found["Private_Dirty:"],
+            shared_bytes=found["Shared_Clean:"] + found["Shared_Dirty:"],
+            proportional_bytes=found["Pss:"],
+        )
+    except (OSError, KeyError, ValueError):
+        return None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from awoke.console.open_transactions import is_read_to, open_of
-from awoke.console.producing_views import Output
-from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Partition, Reason, Report
+from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Output, Partition, Reason, Report
 from awoke.text.durations import duration
 
 SLOW_MS = 60_000

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from awoke.console.producing_views import Aborted, Output
-
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
 MINOR = 6
@@ -269,6 +267,28 @@ class Memory(msgspec.Struct, kw_only=True, gc=False):
     """Also of other processes: code, and what nodes have from the mold that they were forked from."""
     proportional_bytes: int
     """Its own, and its share of each shared page (PSS). The sum over processes counts each page once."""
+
+
+class Output(msgspec.Struct, kw_only=True, gc=False):
+    """A topic to which this process sends, and that keeps it waiting."""
+
+    topic: str
+    messages: int
+    """Those that wait."""
+    since_ms: int | None
+    """Since when no message was acknowledged, as statistics of librdkafka tell it; None: some are, but the queue of the
+    producer is full."""
+
+
+class Aborted(msgspec.Struct, kw_only=True, gc=False):
+    """The transactions of this process that were aborted for one reason."""
+
+    code: str
+    """The name of the error, as in `PRODUCER_FENCED`."""
+    count: int
+    """Since the start."""
+    last_ms: int
+    last_text: str
 
 
 class Report(msgspec.Struct, kw_only=True, gc=False):

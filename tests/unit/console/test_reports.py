@@ -1,7 +1,8 @@
-"""Reports: what they tell of groups, partitions and failing messages, and their bounds."""
+"""Reports: what they tell of groups, partitions, failing messages, calls, memory and the last hour, and bounds."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,16 +11,40 @@ import pytest
 
 import awoke
 from awoke.console import reports
-from awoke.console.reports import FAILING_MAX, PARTITIONS_MAX, Origin, Reports
-from awoke.console.stable import Stable
-from awoke.console.views import Report, SecretFields
+from awoke.console.reported_clients import Stable
+from awoke.console.reports import (
+    AT_WORK_MAX,
+    FAILING_MAX,
+    MEMORY_SAMPLES,
+    MINUTE,
+    PARTITIONS_MAX,
+    SAMPLES,
+    HistoryRing,
+    MemoryReader,
+    Origin,
+    Reports,
+    advanced,
+    callers_of,
+    calls_of,
+    read_memory,
+)
+from awoke.console.views import Memory, Report, Sample, SecretFields
 from awoke.observe.metrics.recorder import Health
 from awoke.observe.partitions import CommitGap, PartitionState
+from awoke.rpc.responder.call_log import CallLog
 from awoke.settings import load
 from awoke.text.secrets import key_hash
 from awoke.waiting.clock import monotonic_s
 
 LOADED = load({"workers": 3, "kafka": {"sasl.password": "hunter2"}})
+ROLLUP = """5581-7fff ---p 00000000 00:00 0    [rollup]
+Rss:               31000 kB
+Pss:               20000 kB
+Shared_Clean:       9000 kB
+Shared_Dirty:       6000 kB
+Private_Clean:      1000 kB
+Private_Dirty:     15000 kB
+"""
 
 
 def state(partition: int = 0, position: int = 5, gap: CommitGap | None = None) -> PartitionState:
@@ -233,3 +258,97 @@ def test_a_report_that_is_cut_has_all_names_of_secret_fields(monkeypatch: pytest
     made = Reports(Origin("shop", 2, LOADED, names), shown_of(group_of(state())))
     monkeypatch.setattr(reports, "REPORT_BYTES_MAX", 1)
     assert msgspec.json.decode(made.encoded(made.make(0, 0)), type=Report).secrets == names
+
+
+def call(number: int = 0) -> Any:
+    return SimpleNamespace(
+        method="quote", caller="shop", place=("calls", 1, number), until_s=0.0, is_cancelled=number == 1
+    )
+
+
+def test_a_report_tells_of_calls_at_work_and_of_rejections() -> None:
+    log = CallLog()
+    log.count = lambda: {"running": 2, "waiting": 3, "expired": 4}
+    at_work = [call(number) for number in range(AT_WORK_MAX + 5)]
+    for each in at_work:
+        log.began(each)
+    log.rejected("queue_full")
+    found = calls_of(log)
+    assert (found.running, found.waiting, found.expired, found.rejected) == (2, 3, 4, {"queue_full": 1})
+    assert [each.offset for each in found.at_work] == list(range(AT_WORK_MAX))
+    assert [each.is_cancelled for each in found.at_work[:2]] == [False, True]
+    for each in at_work:
+        log.left(each)
+    assert calls_of(log).at_work == []
+
+
+def test_callers_are_told_by_service_without_what_never_happened() -> None:
+    (found,) = callers_of({"prices": {"open": 2, "begun": 5, "late": 0}})
+    assert (found.service, found.open, found.events) == ("prices", 2, {"begun": 5})
+
+
+def filled(count: int) -> HistoryRing:
+    """Returns a ring that got samples with the numbers from 0."""
+    ring = HistoryRing()
+    for number in range(count):
+        ring.add(Sample(number, 1, 2, number, number))
+    return ring
+
+
+def test_the_last_samples_are_kept_the_oldest_first() -> None:
+    found = filled(SAMPLES + 5).view()
+    assert [each.at_ms for each in found.of_5_s] == list(range(5, SAMPLES + 5))
+
+
+def test_twelve_samples_make_one_of_a_minute_with_their_sums_and_the_last_state() -> None:
+    assert filled(MINUTE - 1).view().of_minutes == []
+    assert filled(2 * MINUTE).view().of_minutes == [
+        Sample(11, MINUTE, 2 * MINUTE, 11, 11),
+        Sample(23, MINUTE, 2 * MINUTE, 23, 23),
+    ]
+
+
+def test_an_hour_of_minutes_is_kept() -> None:
+    found = filled((SAMPLES + 3) * MINUTE).view().of_minutes
+    assert (len(found), found[-1].at_ms) == (SAMPLES, (SAMPLES + 3) * MINUTE - 1)
+
+
+def test_a_partition_that_is_new_or_was_sought_back_has_not_advanced() -> None:
+    old, new, back = ("shop", "orders", 0), ("shop", "orders", 1), ("shop", "orders", 2)
+    assert advanced({old: 5, back: 9}, {old: 8, new: 100, back: 3}) == {old: 3}
+
+
+@pytest.fixture
+def rollup(tmp_path: Path) -> Path:
+    file = tmp_path / "smaps_rollup"
+    file.write_text(ROLLUP)
+    return file
+
+
+def test_own_and_shared_memory_are_told_apart(rollup: Path) -> None:
+    expected = Memory(own_bytes=16_000 << 10, shared_bytes=15_000 << 10, proportional_bytes=20_000 << 10)
+    assert read_memory(rollup) == expected
+
+
+def test_the_memory_of_this_process_is_read() -> None:
+    found = read_memory()
+    assert found is not None
+    assert 1 << 20 < found.own_bytes <= found.proportional_bytes <= found.own_bytes + found.shared_bytes
+
+
+@pytest.mark.parametrize("text", ["", "Pss: x kB\n", "Pss: 1 kB\n"])
+def test_a_system_that_does_not_tell_it_is_no_error(text: str, rollup: Path) -> None:
+    rollup.write_text(text)
+    assert read_memory(rollup) is None
+    assert read_memory(rollup / "missing") is None
+
+
+def test_it_is_read_once_a_minute(rollup: Path) -> None:
+    reader = MemoryReader(rollup)
+    first = reader.memory()
+    rollup.write_text(ROLLUP.replace("15000", "99000"))
+    seen = list[bool]()
+    for _ in range(MEMORY_SAMPLES):
+        seen.append(reader.memory() == first)
+        reader.sample()
+    assert (seen, reader.memory() == first) == ([True] * MEMORY_SAMPLES, False)

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from awoke.console.producing_views import Output
 from awoke.console.stuck import SLOW_MS, reasons
 from awoke.console.views import (
     MAJOR,
@@ -17,6 +16,7 @@ from awoke.console.views import (
     GroupView,
     Handler,
     NodeView,
+    Output,
     Partition,
     Reason,
     Report,

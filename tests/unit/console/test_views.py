@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.views import MAJOR, Failing, History, NodeView, Partition, Report, Running, Sample
+from awoke.console.views import MAJOR, Aborted, Failing, History, NodeView, Output, Partition, Report, Running, Sample
 
 REPORT = Report(
     major=MAJOR,
@@ -65,3 +65,19 @@ def test_lanes_are_made_of_what_runs_and_what_waits() -> None:
     found = [(each.offset, each.key_hash, each.is_running, each.attempt, each.next_ms) for each in at.lanes()]
     assert found == [(4, "a", False, 2, 90), (6, "b", True, 2, None), (9, "c", True, 1, None)]
     assert [each.keeps_commit_back for each in at.lanes()] == [True, False, False]
+
+
+def test_a_report_of_an_older_process_tells_nothing_of_its_producers() -> None:
+    older = msgspec.to_builtins(REPORT)
+    del older["outputs"], older["aborted"], older["queue_full_since_ms"]
+    report = msgspec.convert(older, Report)
+    assert (report.outputs, report.aborted, report.queue_full_since_ms) == ([], [], None)
+
+
+def test_fields_that_a_newer_process_adds_are_left_out() -> None:
+    output = msgspec.convert({"topic": "orders", "messages": 3, "since_ms": None, "added_later": 1}, Output)
+    assert msgspec.to_builtins(output) == {"topic": "orders", "messages": 3, "since_ms": None}
+    aborted = msgspec.convert(
+        {"code": "FENCED", "count": 1, "last_ms": 5, "last_text": "no", "added_later": 1}, Aborted
+    )
+    assert (aborted.code, aborted.count, aborted.last_ms, aborted.last_text) == ("FENCED", 1, 5, "no")

@@ -1,14 +1,18 @@
-"""Reads the dead letters of a topic, picks some of them, and groups them by fingerprint."""
+"""Reads the dead letters of a topic, picks some of them, groups them by fingerprint, and compares their attempts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from awoke.console.access import READ_TIMEOUT_S, Brokers
-from awoke.console.letters.fingerprints import fingerprint_of
-from awoke.console.letters.views import LetterGroup, LetterRow, LettersView
-from awoke.operate.dead_letters.letters import Filter, Letter
+from awoke.console.explorer.parts import Parts
+from awoke.console.letters.views import AttemptView, LetterGroup, LetterRow, LettersView, LetterView
+from awoke.console.views import ErrorRecord
+from awoke.operate.dead_letters.letters import Filter, Letter, Place
 from awoke.payloads import dead_letter
 from awoke.text.secrets import key_hash
 
@@ -17,6 +21,11 @@ READ_MAX = 20_000
 TOPICS_MAX = 10
 INTEGER_MAX = 1 << 53
 """A larger number is shown as text: a header may hold any number, and JSON's readers round it."""
+COMPARED = ("error_type", "error_text", "traceback", "node")
+DETAILS = re.compile(r"""'[^']{0,200}'|"[^"]{0,200}"|0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|[0-9]+""")
+"""Parts of an error's text that differ from message to message: quotations, addresses, ids and numbers."""
+TEXT_MAX = 200
+"""The characters of a text that count: behind them, texts often quote the message."""
 
 
 class Read(NamedTuple):
@@ -110,3 +119,79 @@ def row_of(letter: Letter) -> LetterRow:
 
 def _in_range(value: int) -> int | str:
     return value if -INTEGER_MAX < value < INTEGER_MAX else str(value)
+
+
+def show_letter(letter: Letter, letters: Iterable[Letter], errors: Iterable[ErrorRecord], parts: Parts) -> LetterView:
+    """Returns one letter with all attempts that are known. May block for a schema of the registry."""
+    return LetterView(
+        row=row_of(letter),
+        message=parts.message(letter.message),
+        attempts=attempts_of(letter, letters, errors),
+        lost_value_bytes=letter.origin.value_bytes,
+    )
+
+
+def find(letters: Iterable[Letter], place: Place) -> Letter | None:
+    """Returns the letter at a place; None where there is none."""
+    return next((each for each in letters if each.place == place), None)
+
+
+def attempts_of(letter: Letter, letters: Iterable[Letter], errors: Iterable[ErrorRecord]) -> list[AttemptView]:
+    """Returns the attempts at the message of a letter, the oldest first, each with what has changed."""
+    found = sorted([*_recorded(letter, errors), *_lettered(letter, letters)], key=lambda each: each.at_ms)
+    for before, after in itertools.pairwise(found):
+        after.changed = [
+            name
+            for name in COMPARED
+            if None not in (old := getattr(before, name), new := getattr(after, name)) and old != new
+        ]
+    return found
+
+
+def _recorded(letter: Letter, errors: Iterable[ErrorRecord]) -> Iterator[AttemptView]:
+    origin = letter.origin
+    for each in errors:
+        if (each.topic, each.partition, each.offset) == (origin.topic, origin.partition, origin.offset):
+            yield AttemptView(
+                at_ms=each.at_ms,
+                attempt=each.attempt,
+                node=each.node,
+                error_type=each.error_type,
+                error_text=each.error_text,
+                fingerprint=each.fingerprint,
+                traceback=each.traceback,
+                changed=[],
+                place="errors",
+            )
+
+
+def _lettered(letter: Letter, letters: Iterable[Letter]) -> Iterator[AttemptView]:
+    """Yields the last attempt of each letter of the same message; a replay gives it another offset."""
+    origin = letter.origin
+    same = (origin.topic, origin.partition, origin.offset)
+    for each in letters:
+        if each.place == letter.place or (each.origin.topic, each.origin.partition, each.origin.offset) == same:
+            row = row_of(each)
+            yield AttemptView(
+                at_ms=row.failed_at_ms,
+                attempt=row.attempts if isinstance(row.attempts, int) else None,
+                node=None,
+                error_type=row.error_type,
+                error_text=row.error_text,
+                fingerprint=fingerprint_of(each),
+                traceback=None,
+                changed=[],
+                place="{}:{}".format(*each.place),
+            )
+
+
+def fingerprint_of(letter: Letter) -> str:
+    """Returns the fingerprint of a dead letter. Does not block."""
+    origin = letter.origin
+    parts = [origin.error_type, origin.handler, without_details(origin.error_text)]
+    return hashlib.blake2b("\n".join(parts).encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def without_details(text: str) -> str:
+    """Returns the text of an error without what differs from message to message."""
+    return DETAILS.sub("…", text[: 5 * TEXT_MAX])[:TEXT_MAX]

@@ -21,14 +21,27 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from awoke.console.letters.runs import Runs
-from awoke.console.web import site
-from awoke.console.web.assets import Assets
 from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
 from awoke.console.web.live import Live
 from awoke.console.web.page import NO_RUNS, Action, Asked, Done, Missing, Page, Refused, Wrong
-from awoke.console.web.rendering import environment, prepare
+from awoke.console.web.pages import (
+    calls,
+    commands,
+    explorer,
+    failures,
+    groups,
+    letters,
+    overview,
+    partitions,
+    processes,
+    routes,
+    self_checks,
+    topics,
+    transactions,
+)
+from awoke.console.web.rendering import Assets, environment, prepare
 from awoke.console.web.security import Guard
 from awoke.errors import AwokeError
 from awoke.settings import Settings, load
@@ -48,6 +61,27 @@ CONFIRMED = "sure"
 CHANGE, REPLAY = "change", "replay"
 """The names of the events that browsers get."""
 STATUS: dict[type[AwokeError], int] = {Missing: 404, Wrong: 400, Refused: 403}
+MODULES = (
+    overview,
+    partitions,
+    transactions,
+    routes,
+    calls,
+    failures,
+    letters,
+    topics,
+    explorer,
+    groups,
+    processes,
+    commands,
+    self_checks,
+)
+"""The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
+PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]
+ACTIONS: list[Action] = [action for module in MODULES for action in getattr(module, "ACTIONS", ())]
+ORDER = ("Now", "Work", "Kafka", "Processes")
+SECTIONS: dict[str, list[Page]] = {name: [page for page in PAGES if page.section == name] for name in ORDER}
+"""The navigation."""
 
 
 class Parts(NamedTuple):
@@ -96,8 +130,8 @@ def application(
     cluster, replays = Cluster(settings), Runs()
     parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code, cluster, replays)
     routes = [Route("/static/{name:path}", Static(parts)), Route("/live", Changes(parts))]
-    routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in site.PAGES]
-    routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in site.ACTIONS]
+    routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in PAGES]
+    routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in ACTIONS]
 
     @contextlib.asynccontextmanager
     async def run(web: Starlette) -> AsyncIterator[None]:
@@ -181,7 +215,7 @@ class Checked:
             asked=asked,
             url=url,
             asset=self.parts.assets.path,
-            sections=site.SECTIONS,
+            sections=SECTIONS,
             path=request.url.path,
         )
         return HTMLResponse(text, status, headers)

@@ -1,15 +1,25 @@
-"""Makes the acts of pages: each needs a reason, is recorded, and answers with a text."""
+"""Makes the acts of operators on topics, groups and dead letters: each needs a reason, and is recorded for the audit.
+
+The records have the form of those that the app's own commands leave in its audit topic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from awoke.console.access import Brokers
-from awoke.console.acts import Acts, Argument
+import msgspec
+
+from awoke.console.access import TIMEOUT_S, Brokers
+from awoke.console.topics import AUDIT_CONFIG, ConsoleTopics, ensure
+from awoke.console.views import Audit
 from awoke.console.web.page import Asked, Done, Wrong
 from awoke.errors import AwokeError
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 REASON_MAX = 500
+TEXT_MAX = 1_000
+VIA = "console"
+"""Stands for the node and the caller: the console itself acts on the cluster."""
+Argument = str | int | bool | None
 
 
 def recorded(asked: Asked, verb: str, arguments: Mapping[str, Argument], act: Callable[[], str], back: str) -> Done:
@@ -46,3 +56,56 @@ def who_of(asked: Asked) -> str:
 def text_of(asked: Asked, name: str) -> str | None:
     """Returns a field of the form or of the query; None where it is empty."""
     return (asked.form.get(name) or asked.query.get(name) or "").strip() or None
+
+
+class Acts:
+    """Makes acts of one operator, and records them."""
+
+    def __init__(self, brokers: Brokers, app: str, who: str) -> None:
+        self._brokers, self._app, self._who = brokers, app, who
+        self.topic = ConsoleTopics.of(app).audit
+
+    def make(self, verb: str, arguments: Mapping[str, Argument], reason: str, act: Callable[[], str]) -> str:
+        """Records that an act begins, makes it, records its result, and returns its text. Blocks.
+
+        An act whose beginning can't be recorded is not made.
+
+        Raises:
+            AwokeError: It can't be recorded, or it failed; the failure is recorded, too.
+        """
+        began_s = monotonic_s()
+
+        def record(result: str, text: str) -> None:
+            self._write(
+                Audit(
+                    at_ms=wall_ms(),
+                    node=VIA,
+                    app=self._app,
+                    who=self._who,
+                    via=VIA,
+                    verb=verb,
+                    arguments=dict(arguments),
+                    reason=reason[:TEXT_MAX],
+                    result=result,
+                    text=text[:TEXT_MAX],
+                    took_ms=round((monotonic_s() - began_s) * 1_000),
+                )
+            )
+
+        record("begun", "")
+        try:
+            text = act()
+        except AwokeError as error:
+            record(type(error).__name__, str(error))
+            raise
+        except Exception as error:  # A bug: the record of the beginning is not to stay the last one.
+            record(type(error).__name__, "")
+            raise
+        record("done", text)
+        return text
+
+    def _write(self, audit: Audit) -> None:
+        with self._brokers.admin() as admin:
+            ensure(admin, {self.topic: AUDIT_CONFIG}, TIMEOUT_S)
+        with self._brokers.producer() as producer:
+            producer.produce(self.topic, msgspec.json.encode(audit).decode(), key=VIA).wait(TIMEOUT_S)

@@ -1,14 +1,16 @@
-"""Writes view models as HTML. All text is escaped, and its control characters are shown."""
+"""Writes view models as HTML: all text is escaped, its control characters shown. Keeps the files that pages load."""
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
+from starlette.responses import PlainTextResponse, Response
 
 from awoke.text.durations import duration
 from awoke.text.printable import harmless
@@ -18,6 +20,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 FIRST = ("parts.html", "frame.html", "overview.html")
 """The templates of the first page."""
 UNITS = ("B", "kB", "MB", "GB", "TB")
+STATIC = Path(__file__).parent / "static"
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+FOREVER = "public, max-age=31536000, immutable"
 
 
 def environment() -> jinja2.Environment:
@@ -137,3 +142,32 @@ def points(values: list[float], width: int = 160, height: int = 32) -> str:
     top = max(values) or 1.0
     step = width / (len(values) - 1)
     return " ".join(f"{at * step:.1f},{height - 1 - value / top * (height - 2):.1f}" for at, value in enumerate(values))
+
+
+class Assets:
+    """The files of a folder, read once. Those of others (`vendor`) may be missing: the pages work without them."""
+
+    def __init__(self, folder: Path = STATIC) -> None:
+        files = [each for each in sorted(folder.rglob("*")) if each.suffix in KINDS]
+        self._content = {str(each.relative_to(folder)): each.read_bytes() for each in files}
+        self._names = {name: hashed(name, content) for name, content in self._content.items()}
+        self._by_name = {each: name for name, each in self._names.items()}
+
+    def path(self, name: str) -> str | None:
+        """Returns the path of a file, as in `/static/console.1f2e3d4c.css`; None where it is missing."""
+        return f"/static/{self._names[name]}" if name in self._names else None
+
+    def answer(self, name: str) -> Response:
+        """Returns the content of a file by its hashed name."""
+        found = self._by_name.get(name)
+        if found is None:
+            return PlainTextResponse("there is no such file\n", 404)
+        kind = KINDS[Path(found).suffix]
+        return Response(self._content[found], media_type=kind, headers={"Cache-Control": FOREVER})
+
+
+def hashed(name: str, content: bytes) -> str:
+    """Returns a name that changes with the content."""
+    path = Path(name)
+    digest = hashlib.blake2b(content, digest_size=4).hexdigest()
+    return str(path.with_name(f"{path.stem}.{digest}{path.suffix}"))

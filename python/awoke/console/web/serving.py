@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp
 
+from awoke.console.web.application import asgi
 from awoke.errors import ConfigError
 from awoke.preconditions.extras import needs
+from awoke.settings import Settings
 
 GRACE_S = 2
 """Streams of browsers have no end: they are cut after this time."""
+logger = logging.getLogger(__name__)
+PORT = 8686
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -62,3 +68,33 @@ class Server:
         """Ends the thread. Blocks until requests under way have ended."""
         self._server.should_exit = True
         self._thread.join()
+
+
+class ShownApp(Protocol):
+    """The app that runs."""
+
+    name: str
+
+    @property
+    def settings(self) -> Settings: ...
+    def use(self, **settings: Any) -> None: ...
+    def on_startup(self, function: Callable[[], None]) -> Any: ...
+    def on_shutdown(self, function: Callable[[], None]) -> Any: ...
+
+
+def show_beside(app: ShownApp, port: int = PORT) -> None:
+    """Makes an app report, and serve its console on loopback while it runs. To be called before it runs."""
+    app.use(console=True)
+    servers: list[Server] = []
+
+    def start() -> None:
+        server = Server(asgi(app), "127.0.0.1", port)
+        servers.append(server)
+        server.start()
+        logger.info("the console of %s is at %s", app.name, server.url)
+
+    def end() -> None:
+        servers.pop().close()
+
+    app.on_startup(start)
+    app.on_shutdown(end)

@@ -7,8 +7,7 @@ import pytest
 
 import awoke
 from awoke.console.access import Brokers
-from awoke.console.letters.attempts import find
-from awoke.console.letters.listing import list_letters, read_letters
+from awoke.console.letters.listing import find, list_letters, read_letters
 from awoke.console.letters.replaying import Edited, Replay, ReplayWanted, send_edited
 from awoke.payloads import dead_letter
 from awoke.settings import load

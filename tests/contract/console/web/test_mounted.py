@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 import awoke
 import awoke.console
 from awoke.console import Grant, Role
-from awoke.console.web import site
+from awoke.console.web import application
 from awoke.console.web.grants import Policy
 from awoke.fastapi import lifespan
 from awoke.settings import load
@@ -96,5 +96,7 @@ async def test_the_login_of_the_application_decides_on_each_route(
         assert {path: status for path, status in admin.items() if status != 404} == {("GET", "/console/live"): 200}
         viewer = {each: await status_of(api, each, {"x-user": "bob"}) for each in routes}
         refused = {each for each, status in viewer.items() if status == 403}
-        of_operators = {f"/console{re.sub('[{}]', '', each.path)}" for each in site.PAGES if each.role > Role.VIEW}
+        of_operators = {
+            f"/console{re.sub('[{}]', '', each.path)}" for each in application.PAGES if each.role > Role.VIEW
+        }
         assert refused == {each for each in routes if each[0] == "POST" or each[1] in of_operators}

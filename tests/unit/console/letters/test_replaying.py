@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.console.letters.fingerprints import fingerprint_of
+from awoke.console.letters.listing import fingerprint_of
 from awoke.console.letters.replaying import ReplayWanted, check, digest_of, select
 from tests.unit.cli.fakes import letter
 

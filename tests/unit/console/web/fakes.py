@@ -23,9 +23,8 @@ from awoke.console.views import (
     Running,
 )
 from awoke.console.web.application import Parts, application
-from awoke.console.web.assets import Assets
 from awoke.console.web.grants import Policy, Rights, view_only
-from awoke.console.web.rendering import environment
+from awoke.console.web.rendering import Assets, environment
 from awoke.console.web.snapshot import Snapshot
 from awoke.console.web.steps import Step
 from awoke.settings import load

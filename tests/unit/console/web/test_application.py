@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -13,17 +12,17 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from awoke.console.letters.runs import Runs
-from awoke.console.web import application, site
-from awoke.console.web.application import Changes, Checked
+from awoke.console.web import application
+from awoke.console.web.application import ACTIONS, PAGES, SECTIONS, Changes, Checked
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Asked, Done, Page
-from awoke.console.web.site import ACTIONS, PAGES
+from awoke.console.web.rendering import TEMPLATES
 from awoke.settings import load
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, assert_read_only, console, hostile, parts_of, report
 
-TEMPLATES = Path(application.__file__).parent / "templates"
 FORM = re.compile(r'<form[^>]*method="post".*?</form>', re.DOTALL)
 PATHS = [each.path for each in PAGES if "{" not in each.path]
+UNCONFIRMED: list[dict[str, str]] = [{}, {"sure": ""}, {"sure": "off"}, {"Sure": "on"}]
 
 
 def test_every_route_checks_rights() -> None:
@@ -54,9 +53,6 @@ def test_an_action_needs_its_role_and_its_verb(action: Action) -> None:
         assert (answer.status_code, "does not allow" in answer.text) == (403, True)
 
 
-UNCONFIRMED: list[dict[str, str]] = [{}, {"sure": ""}, {"sure": "off"}, {"Sure": "on"}]
-
-
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
 def test_an_action_without_its_confirmation_is_refused_by_the_server(
     action: Action, monkeypatch: pytest.MonkeyPatch
@@ -67,7 +63,7 @@ def test_an_action_without_its_confirmation_is_refused_by_the_server(
         made.append(asked.form["reason"])
         return Done(text="it was made")
 
-    monkeypatch.setattr(site, "ACTIONS", [action._replace(function=note)])
+    monkeypatch.setattr(application, "ACTIONS", [action._replace(function=note)])
     path = action.path.replace("{", "").replace("}", "").replace(":path", "")
     headers = {"Sec-Fetch-Site": "same-origin"}
     with console(policy=lambda scope: Role.ADMIN, verbs=["*"]) as client:
@@ -194,3 +190,10 @@ def test_a_mounted_console_allows_no_action_and_shows_no_payload_by_default() ->
     web = asgi("shop", settings=load({"bootstrap_servers": "127.0.0.1:1"}).values)
     with TestClient(web, base_url="http://localhost", follow_redirects=False) as client:
         assert_read_only(client)
+
+
+def test_each_page_has_its_own_path_and_a_template() -> None:
+    paths = [each.path for each in PAGES]
+    assert len(paths) == len(set(paths))
+    assert [each.path for each in PAGES if not (TEMPLATES / each.template).exists()] == []
+    assert {each.section for each in PAGES} - {None} <= set(SECTIONS)

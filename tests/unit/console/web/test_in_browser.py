@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from starlette.routing import compile_path
 
-from awoke.console.web.site import PAGES
+from awoke.console.web.application import PAGES
 from tests.support.browsers import NARROW, Site, findings_of, needs_chromium, served, shoot
 
 pytestmark = needs_chromium

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.error_kinds import MINUTE_MS, MINUTES
+from awoke.console.state import MINUTE_MS, MINUTES
 from awoke.console.views import ErrorRecord, ErrorView
 from awoke.console.web.page import Asked, Missing, Page, Rows
 from awoke.console.web.snapshot import Snapshot

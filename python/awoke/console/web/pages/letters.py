@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from awoke.console.access import TIMEOUT_S
-from awoke.console.letters import attempts, listing, replaying
+from awoke.console.letters import listing, replaying
 from awoke.console.letters.runs import Run
 from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan, ReplayRun
 from awoke.console.web.grants import Role
@@ -119,7 +119,7 @@ def letter(asked: Asked) -> LetterPage:
     read = _read(asked)
     found = _find(asked, read.letters)
     with asked.parts() as parts:
-        view = attempts.show_letter(found, read.letters, asked.snapshot().errors, parts)
+        view = listing.show_letter(found, read.letters, asked.snapshot().errors, parts)
     return LetterPage(topic=asked.path["topic"], letter=view, is_hidden=not asked.grant.payloads)
 
 
@@ -330,7 +330,7 @@ def _find(asked: Asked, letters: list[Letter]) -> Letter:
         place = place_of(f"{asked.path['partition']}:{asked.path['offset']}")
     except ValueError:
         raise Wrong("partition and offset are numbers") from None
-    found = attempts.find(letters, place)
+    found = listing.find(letters, place)
     if found is None:
         raise Missing(f"{asked.path['topic']} has no dead letter at {place[0]}:{place[1]}")
     return found

@@ -1,15 +1,18 @@
-"""The checks of the console itself: whether what it shows can be relied on."""
+"""The checks of the console itself, whether what it shows can be relied on, and the style guide that they lead to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from awoke.console.stuck import unheard
 from awoke.console.topics import ConsoleTopics
-from awoke.console.web.page import Asked, Page
+from awoke.console.views import Reason
+from awoke.console.web.page import Asked, Page, Rows
 from awoke.console.web.snapshot import Snapshot
+from awoke.waiting.clock import wall_ms
 
 CLOCK_MS = 5_000
 """A report from the future by more than this shows wrong clocks."""
@@ -77,4 +80,46 @@ def checks_of(now: Snapshot, app: str) -> Iterator[Check]:
         yield Check(name="health", state="failed", text=problem, advice="see why it is stuck")
 
 
-PAGES = [Page("/checks", "Self-checks", self_checks, "checks.html", section="Now")]
+class Example(msgspec.Struct, kw_only=True):
+    """A row of the example of a table."""
+
+    state: str
+    lag: int
+    lag_per_s: float | None
+
+
+class StylePage(msgspec.Struct, kw_only=True):
+    """The content of the components."""
+
+    at_ms: int
+    reasons: list[Reason]
+    rows: Rows[Example]
+
+
+def style(asked: Asked) -> StylePage:
+    """Returns the content; it is the same for every app."""
+    place: dict[str, Any] = {"node": "web-1.310", "group": "flights", "topic": "flights", "partition": 3}
+    reasons = [
+        Reason(kind=kind, severity=severity, text=text, advice=f"`{advice}`", **place)
+        for kind, severity, text, advice in (
+            ("stuck", 90, "flights[3] gives no messages any more", "awoke resume MODULE:APP flights 3"),
+            ("slow job", 40, "flights[3] offset 19000 is at work for 1.6 min", "awoke dump MODULE:APP"),
+        )
+    ]
+    rows = [
+        Example(state="working", lag=20, lag_per_s=-1.5),
+        Example(state="failing", lag=1_800, lag_per_s=12.5),
+        Example(state="slow", lag=55, lag_per_s=0.0),
+        Example(state="idle", lag=0, lag_per_s=None),
+    ]
+    return StylePage(
+        at_ms=wall_ms() - 7_200_000,
+        reasons=reasons,
+        rows=Rows(rows=rows, total=len(rows), sort="lag", is_descending=False),
+    )
+
+
+PAGES = [
+    Page("/checks", "Self-checks", self_checks, "checks.html", section="Now"),
+    Page("/style", "Style guide", style, "style.html"),
+]

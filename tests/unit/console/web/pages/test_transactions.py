@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from awoke.console.producing_views import Aborted
-from awoke.console.views import GroupPartition, GroupView, Partition
+from awoke.console.views import Aborted, GroupPartition, GroupView, Partition
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 

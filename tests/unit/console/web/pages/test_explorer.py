@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.console.explorer.downloads import download
+from awoke.console.web.pages.explorer import download
 from tests.support.messages import changed, stored_message
 
 MESSAGE: Any = stored_message(b"k", b"\xff<script>", [("trace", b"a"), ("raw", b"\xff"), ("none", None)], 'a"/b', 2, 7)

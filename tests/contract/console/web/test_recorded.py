@@ -6,7 +6,7 @@ import pytest
 
 import awoke
 from awoke.console.access import Brokers
-from awoke.console.acts import Acts
+from awoke.console.web.recorded import Acts
 from awoke.settings import load
 from tests.contract.console.web.clients import audited
 from tests.support.clusters import Cluster, unique
