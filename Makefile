@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+# The backend of `pip install .` is packaging/build_backend.py, which calls maturin.
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs console pictures console-assets changelog-check clean
