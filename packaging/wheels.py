@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import check_wheel
+import sources
 import toolchain
 import wheel_file
 from targets import MANYLINUX, WHEELS, Wheel, lacking, rust_for
@@ -82,8 +83,9 @@ def make(wheel: Wheel) -> Built:
     rust, epoch = rust_for(wheel.architecture), time_of_sources()
     assert rust is not None, "lacking() has found a compiler"
     environment = {**toolchain.environment(wheel.architecture, rust, epoch), "AWOKE_COMMIT": commit_of_sources()}
+    mark = sources.digest()  # Before the build: what changes meanwhile may be in the wheel or not.
     run_script("notices.py", "--out", REPOSITORY, wheel, environment)
-    file = finish(wheel, compile(wheel, environment), environment)
+    file = finish(wheel, compile(wheel, environment), environment, mark)
     symbols = check_wheel.faults_of_symbols(SYMBOLS / f"{file.stem}.debug", wheel.architecture.tool("objcopy"))
     return Built(file, trials(wheel, file), [*check_wheel.faults(file), *symbols])
 
@@ -123,8 +125,8 @@ def compile(wheel: Wheel, environment: Mapping[str, str]) -> Path:
     return file
 
 
-def finish(wheel: Wheel, raw: Path, environment: Mapping[str, str]) -> Path:
-    """Writes the wheel to publish into dist/: without debug symbols, with its bill of materials."""
+def finish(wheel: Wheel, raw: Path, environment: Mapping[str, str], mark: str) -> Path:
+    """Writes the wheel to publish into dist/: without debug symbols, with its bill of materials and its mark."""
     DIST.mkdir(exist_ok=True)
     contents = wheel_file.read(raw)
     name = wheel_file.extension_in(contents)
@@ -133,7 +135,12 @@ def finish(wheel: Wheel, raw: Path, environment: Mapping[str, str]) -> Path:
     wheel_file.split(library, SYMBOLS / f"{raw.stem}.debug", wheel.architecture.tool("objcopy"))
     bill = raw.with_name("awoke.cdx.json")
     run_script("sbom.py", "--out", bill, wheel, environment)
-    changes = {name: library.read_bytes(), f"{wheel_file.dist_info(raw)}/sboms/{bill.name}": bill.read_bytes()}
+    dist_info = wheel_file.dist_info(raw)
+    changes = {
+        name: library.read_bytes(),
+        f"{dist_info}/sboms/{bill.name}": bill.read_bytes(),
+        f"{dist_info}/{sources.MARK}": mark.encode(),
+    }
     wheel_file.rewrite(raw, DIST / raw.name, changes, int(environment["SOURCE_DATE_EPOCH"]))
     python = toolchain.environment_of_tools() / "bin" / "python"
     subprocess.run([python, Path(__file__).with_name("squeeze.py"), DIST / raw.name], check=True)

@@ -238,7 +238,7 @@ def test_a_group_that_is_the_own_one_already_is_refused(cluster: Cluster, topic:
 ENDING = """
 import atexit, sys, threading
 import awoke
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.runner import AppRunner
 
 app, seen = awoke.App(sys.argv[2], bootstrap_servers=sys.argv[1]), threading.Semaphore(0)
 for group in (None, sys.argv[2] + "-audit"):

@@ -1,4 +1,4 @@
-"""The first steps of the README work as they stand there, each with what came before."""
+"""The first example of the README prints what it shows, and runs against other brokers by the command that it names."""
 
 from __future__ import annotations
 
@@ -6,37 +6,34 @@ import re
 import signal
 from pathlib import Path
 
+from awoke.testing import EmbeddedCluster
 from tests.support.processes import REPOSITORY, Process
-from tests.support.shell_steps import commands, environment, programs, says, words
+from tests.support.shell_steps import environment, programs, says
 
-README = (REPOSITORY / "README.md").read_text()
-FIRST_STEPS = README.partition("## Try it")[2].partition("\n## ")[0]
-COMMANDS = commands(FIRST_STEPS)
-(PROGRAM,) = programs(FIRST_STEPS)
+EXAMPLE = (REPOSITORY / "README.md").read_text().partition("## A first example")[2].partition("\n## ")[0]
+(PROGRAM,) = programs(EXAMPLE)
+ALONE, ELSEWHERE = re.findall(r"```console\n\$ (.+)\n((?:.*\n)*?)```", EXAMPLE)
 
 
-def test_the_first_steps_work(tmp_path: Path) -> None:
+def test_the_first_example_prints_what_it_shows(tmp_path: Path) -> None:
     shell = environment(tmp_path)
     (tmp_path / "shop.py").write_text(PROGRAM)
-    install, broker, run, *produce, list_letters = COMMANDS
-    assert install == "pip install awoke"
-    with Process(*words(broker, "awoke broker"), env=shell) as kafka:
-        kafka.wait_for("export ")
-        exported = re.findall(r"(AWOKE_\w+)=(\S+)", kafka.output)
-        shell |= dict(exported)
-        assert len(exported) == 2
-        with Process(*words(run, "awoke run"), env=shell) as app:
+    command, output = ALONE
+    assert command == "python shop.py"
+    assert says(command, shell, tmp_path) == output
+
+
+def test_the_first_example_runs_against_other_brokers_and_stops(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    found = re.fullmatch(r"AWOKE_BOOTSTRAP_SERVERS=127\.0\.0\.1:9092 awoke (run shop:app)", ELSEWHERE[0])
+    assert found is not None
+    with EmbeddedCluster() as kafka:
+        for topic in ("orders", "orders.dead"):
+            kafka.create_topic(topic)
+        shell = environment(tmp_path) | {"AWOKE_BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
+        with Process(*found[1].split(), env=shell) as app:
             app.wait_for("partitions.assigned")
-            for command in produce:
-                says(command, shell, tmp_path)
-            app.wait_for("message.dead_lettered")
-            app.wait_for("charging order 1: 9.5")
-            app.wait_for("charging order 3: 4.0")
-            assert app.output.count("Traceback") == 1
-            assert app.output.count("job.failed") == 3
-            letters = says(f"{list_letters} --json", shell, tmp_path)
+            says("""echo '{"id": 4, "total": 2.5}' | awoke produce orders""", shell, tmp_path)
+            app.wait_for("charged 2.5 for order 4")
             app.signal(signal.SIGINT)
             assert app.wait() == 0, app.output
-        assert "order 2 has a negative total" in letters
-        kafka.signal(signal.SIGINT)
-        assert kafka.wait() == 0, kafka.output

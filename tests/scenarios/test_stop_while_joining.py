@@ -10,7 +10,7 @@ STOPS = 20
 PROGRAM = f"""
 import contextlib, sys, threading
 import awoke
-from awoke.runtime.runner import AppRunner
+from awoke.runtime.process.runner import AppRunner
 from tests.support.clusters import MockCluster, unique
 
 def stop_often():

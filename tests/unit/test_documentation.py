@@ -216,6 +216,18 @@ def test_the_page_of_the_files_is_made_from_the_files() -> None:
     assert docs_files.PAGE.read_text() == docs_files.page(), "python packaging/docs_files.py writes it"
 
 
+FIGURE = re.compile(r"\d[\d.,]* ?(?:M/s|k/s|/s|ms|µs)(?!\w)")
+
+
+def test_the_figures_of_the_readme_are_in_the_measurements() -> None:
+    table = re.search(r"^\| What you get \|.*\n((?:\|.*\n)+)", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    assert table is not None
+    figures = FIGURE.findall(table[1])
+    assert len(figures) > 10
+    measured = set(FIGURE.findall((REPOSITORY / "bench" / "README.md").read_text()))
+    assert [figure for figure in figures if figure not in measured] == []
+
+
 TOOLS = {"awoke": "awoke_tests.py", "FastStream": "faststream_tests.py", "Temporal": "temporal_tests.py"}
 
 

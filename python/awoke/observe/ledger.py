@@ -1,7 +1,7 @@
 """Records threads by owner, and finds those that outlive their owner.
 
-While an app runs, a wrapper around `threading.Thread.start` records the owner of each thread: the consumer whose hook or
-job runs on the starting thread. A thread that user code started itself and that is alive after its consumer has gone is
+While an app runs, a wrapper around `threading.Thread.start` records the owner of each thread: the consumer whose hook
+or job runs on the starting thread. A thread that user code started itself and that is alive after its consumer has gone is
 reported once, with the place where it was started. Other tools wrap `Thread.start`, too (OpenTelemetry, Sentry), before
 or after awoke: each wrapper calls the one that it found, and none takes another away.
 """
@@ -152,7 +152,7 @@ _wrapper: Callable[..., None] | None = None
 
 
 def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
-    """Returns `Thread.start` as it was found, with a record of each start for as long as this is the module's wrapper."""
+    """Returns `Thread.start` as it was found, with a record of each start while this is the module's wrapper."""
 
     @functools.wraps(found)
     def start(self: threading.Thread, *arguments: Any, **more: Any) -> None:

@@ -18,7 +18,7 @@ import sys
 from awoke.swarm.nodes import NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.supervisor import Supervisor
-from awoke.web.deadlines import Deadline
+from awoke.observe.web.deadlines import Deadline
 
 supervisor = Supervisor(Options(target=sys.argv[2], nodes=1, socket=sys.argv[1]))
 if sys.argv[3] == "stop":

@@ -66,7 +66,7 @@ def test_another_thread_than_the_main_one_installs_no_handlers(inbox: Inbox) -> 
 
 ON_ANOTHER_THREAD = """
 import signal, threading
-from awoke.runtime.inbox import Inbox
+from awoke.runtime.process.inbox import Inbox
 
 inbox, reached = Inbox(), threading.Barrier(2)
 inbox.hear({signal.SIGTERM: "signal"})
