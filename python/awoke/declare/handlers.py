@@ -109,7 +109,7 @@ def check_ran(result: object, name: str) -> None:
         HandlerDidNotRun: It does. A coroutine is closed.
     """
     kind: type[Any] = type(result)
-    if not _is_unfinished(kind):  # type: ignore[arg-type]
+    if not is_unfinished(kind):  # type: ignore[arg-type]
         return
     if hasattr(result, "send") and hasattr(result, "close"):
         with contextlib.suppress(Exception):
@@ -123,7 +123,8 @@ def check_ran(result: object, name: str) -> None:
 
 
 @functools.lru_cache(maxsize=1_024)
-def _is_unfinished(kind: type[Any]) -> bool:
+def is_unfinished(kind: type[Any]) -> bool:
+    """Tells whether values of a type still have to be awaited or iterated."""
     if issubclass(kind, DeliveryHandle):
         return False  # Its message is in the producer's queue already, awaited or not.
     return issubclass(kind, GENERATORS) or hasattr(kind, "__await__")

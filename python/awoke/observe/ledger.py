@@ -8,14 +8,17 @@ or after awoke: each wrapper calls the one that it found, and none takes another
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
+
+import msgspec
 
 LEAK_GRACE_S = 0.5
 """A thread that ends this much later than its owner does not count as leaked."""
@@ -24,41 +27,33 @@ OWN_PREFIX = "awoke-"
 APP = "awoke"
 """The owner of awoke's own threads."""
 
-_current: ContextVar[Acting | None] = ContextVar("awoke_owner", default=None)
+acting: ContextVar[Acting | None] = ContextVar("awoke_owner", default=None)
 """The owner of the threads that the running code starts: one for each thread, and for each task of an event loop."""
 
 
 def current_work() -> Any:
     """Returns the `Job` or `HookJob` that the calling thread or task works for; None where there is none."""
-    current = _current.get()
+    current = acting.get()
     return None if current is None else current.running
 
 
 def current_app() -> str | None:
     """Returns the app that the calling thread or task works for, or else the one that runs in this process; None if
     none runs, or several."""
-    current = _current.get()
+    current = acting.get()
     if current is not None and current.ledger.app:
         return current.ledger.app
     return (_running[0] or None) if len(_running) == 1 else None
 
 
-class Acting:
-    """The block of `Ledger.acting_for`. A class of its own, because one is entered for each job: it costs less so."""
+class Acting(msgspec.Struct, eq=False):
+    """An owner, and what runs for it now. A `Struct`, because one is made for each job: it costs no call of Python."""
 
-    __slots__ = ("_token", "generation", "ledger", "owner", "running")
-
-    def __init__(self, ledger: Ledger, owner: str, generation: int, running: Any) -> None:
-        self.ledger, self.owner, self.generation = ledger, owner, generation
-        self.running = running
-        """The job or hook; None when it has ended: a task that outlives a job must not keep its messages."""
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self)
-
-    def __exit__(self, *_: object) -> None:
-        self.running = None
-        _current.reset(self._token)
+    ledger: Ledger
+    owner: str
+    generation: int
+    running: Any
+    """The job or hook; None when it has ended: a task that outlives a job must not keep its messages."""
 
 
 class ThreadEntry(NamedTuple):
@@ -87,9 +82,16 @@ class Ledger:
         self._lock = threading.Lock()
         self._started: list[_Started] = []
 
-    def acting_for(self, owner: str, generation: int, running: Any = None) -> Acting:
+    @contextlib.contextmanager
+    def acting_for(self, owner: str, generation: int, running: Any = None) -> Iterator[None]:
         """Records threads that are started inside the block as this owner's, for the sake of a job or hook if given."""
-        return Acting(self, owner, generation, running)
+        current = Acting(self, owner, generation, running)
+        token = acting.set(current)
+        try:
+            yield
+        finally:
+            current.running = None
+            acting.reset(token)
 
     def write_down(self, thread: threading.Thread, owner: str, generation: int, started_at: str) -> None:
         """Records a thread and its owner. Does not block."""
@@ -156,7 +158,7 @@ def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(found)
     def start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
-        current = _current.get()
+        current = acting.get()
         if current is not None and _wrapper is start:
             current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
         found(self, *arguments, **more)

@@ -17,8 +17,9 @@ from awoke.produce.producer import Producer
 from awoke.rpc.responder.answers import encoded
 from awoke.rpc.responder.methods import Method
 from awoke.runtime.jobs.handler_calls import HandlerCalls
-from awoke.runtime.jobs.instances import Instances, finished, owner_of
+from awoke.runtime.jobs.instances import Instances, finished
 from awoke.runtime.jobs.outputs import Yielded
+from awoke.runtime.process.assigned import owner_of
 from awoke.testing.memory.encoding import parts_for
 from awoke.testing.memory.job import MemoryHook, MemoryJob
 from awoke.testing.memory.partition import MemoryPartition

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from awoke.observe.loops import MESSAGE_LOOPS, message_loop
-from awoke.runtime.jobs.strategies.per_message import PerMessage
+from awoke.runtime.jobs.message_loop import MessageLoop
 
 
 def test_each_loop_keeps_its_message_in_a_variable_of_this_name() -> None:
-    assert {code for code in MESSAGE_LOOPS if PerMessage.__name__ in code.co_qualname}
+    assert {code for code in MESSAGE_LOOPS if MessageLoop.__name__ in code.co_qualname}
     assert [code.co_qualname for code in MESSAGE_LOOPS if "message" not in code.co_varnames] == []
 
 

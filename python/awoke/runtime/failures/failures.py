@@ -55,7 +55,8 @@ class Failures:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._failing: dict[Place, dict[int, Failure]] = {}
+        self.failing: dict[Place, dict[int, Failure]] = {}
+        """Those of each partition, by offset. Empty most of the time, which may be seen without the lock."""
         self.asked: dict[Place, dict[int, Leaving]] = {}
         """The failing messages that an operator wants to be left, by offset, and how."""
 
@@ -85,12 +86,12 @@ class Failures:
                 if earlier is not None:
                     entry = entry._replace(since_s=earlier.since_s)
                 others = known if job.is_of_lanes else {}
-                self._failing[(job.topic, job.partition)] = {**others, entry.offset: entry}
+                self.failing[(job.topic, job.partition)] = {**others, entry.offset: entry}
 
     def all(self) -> list[tuple[Place, Failure]]:
         """Returns all messages that fail, each with its place."""
         with self._lock:
-            found = {place: self._current(*place) for place in list(self._failing)}
+            found = {place: self._current(*place) for place in list(self.failing)}
         return [(place, entry) for place, entries in found.items() for entry in entries.values()]
 
     def blocked(self, after_s: float) -> dict[Place, list[Failure]]:
@@ -115,7 +116,7 @@ class Failures:
 
     def passed(self, job: Job, offset: int | None = None) -> None:
         """Notes that a message, or the job's first one, fails no longer. To be called before the job ends."""
-        if not self._failing:  # As for nearly every job: without the lock.
+        if not self.failing:
             return
         place = (job.topic, job.partition)
         with self._lock:
@@ -172,12 +173,12 @@ class Failures:
 
     def _of(self, job: Job) -> dict[int, Failure]:
         """Returns the failing messages of the job's assignment."""
-        known = self._failing.get((job.topic, job.partition), {})
+        known = self.failing.get((job.topic, job.partition), {})
         return {offset: entry for offset, entry in known.items() if entry.generation == job.generation}
 
     def _current(self, topic: str, partition: int) -> dict[int, Failure]:
         """Returns the failing messages of the current assignment that no later commit has left behind."""
-        known = self._failing.get((topic, partition), {})
+        known = self.failing.get((topic, partition), {})
         current = {offset: entry for offset, entry in known.items() if is_open(entry, offset)}
         self._keep((topic, partition), current)
         return current
@@ -186,9 +187,9 @@ class Failures:
         asked = {offset: how for offset, how in self.asked.pop(place, {}).items() if offset in known}
         if asked:
             self.asked[place] = asked
-        self._failing.pop(place, None)
+        self.failing.pop(place, None)
         if known:
-            self._failing[place] = known
+            self.failing[place] = known
 
 
 def is_open(entry: Failure, offset: int) -> bool:

@@ -93,21 +93,6 @@ class Recovery:
         self._route, self._context, self._undecodable, self._on_skip = route, context, undecodable, on_skip
         self._registry_away = RegistryAway(context.schema_loads)
 
-    def complete(self, job: Job) -> bool:
-        """Ends a job whose messages are all done; returns false where its partition was taken away meanwhile.
-
-        The next owner of the partition then processes the messages again. Does not block.
-        """
-        self._context.failures.passed(job)
-        try:
-            if self._route.is_manual:
-                job.release()
-            else:
-                job.complete()
-        except FencedError:
-            return False
-        return True
-
     def end_app(self, job: Job, error: BaseException) -> None:
         """Ends the app in order, with the job not done: user code asked for it (`SystemExit`), or nothing can go on."""
         job.retry(self._route.retry.backoff_s[1])

@@ -11,7 +11,7 @@ import threading
 
 from awoke._native import HookJob, Job
 from awoke.errors import DecodeError
-from awoke.runtime.jobs.instances import Key, key_of
+from awoke.runtime.process.assigned import Key, key_of
 
 
 class Undecodable:

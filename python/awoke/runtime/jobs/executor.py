@@ -1,6 +1,10 @@
 """Runs the code of one route: each job by the route's strategy, each hook on the instance of its assignment.
 
-User code begins and ends here: what it raises is caught in `process` and `call_hook`, and nowhere else.
+User code begins and ends here: what it raises is caught in `process` and `call_hook`, and nowhere else. A job goes
+
+    run_job ▶ drive ▶ process ▶ MessageLoop.run ▶ the handler, for each message
+
+and back the same way, however it ends.
 """
 
 from __future__ import annotations
@@ -8,30 +12,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import Protocol
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal
 
 from awoke._native import HookJob, Job, LaneAssignment
 from awoke.declare.routing import Route
-from awoke.errors import AwokeError
+from awoke.errors import AwokeError, FencedError
 from awoke.observe.events import HookFailed, LaneFailed
-from awoke.observe.ledger import Acting
+from awoke.observe.ledger import Acting, acting
+from awoke.observe.metrics.recorder import EndedJob
 from awoke.payloads.registry.errors import RegistryError
 from awoke.runtime.failures.crash_guard import CrashGuard
 from awoke.runtime.failures.failures import Leaving
 from awoke.runtime.failures.recovery import Recovery, schema_needed
 from awoke.runtime.failures.undecodable import Undecodable
+from awoke.runtime.jobs.exactly_once import ConsumerExactlyOnce, ExactlyOnce, JobTransactions
 from awoke.runtime.jobs.handler_calls import HandlerCalls
-from awoke.runtime.jobs.instances import LAST_HOOKS, Instances, finished, owner_of
-from awoke.runtime.jobs.lent import LentBatches, detach_kept, lease_of
-from awoke.runtime.jobs.outgoing import OrderedOutputs
-from awoke.runtime.jobs.strategies.exactly_once import ExactlyOnce
-from awoke.runtime.jobs.strategies.lanes_output import LanesOutput
-from awoke.runtime.jobs.strategies.ordered_output import OrderedOutput
-from awoke.runtime.jobs.strategies.per_batch import PerBatch
-from awoke.runtime.jobs.strategies.per_message import PerMessage
-from awoke.runtime.jobs.strategies.with_output import WithOutput
+from awoke.runtime.jobs.instances import Instances, PerBatch, finished
+from awoke.runtime.jobs.message_loop import LentBatches, MessageLoop, NoOutput, Strategy, detach_kept, lease_of
+from awoke.runtime.jobs.ordered_output import OrderedOutput, OrderedOutputs
+from awoke.runtime.jobs.results import LanesOutput, WithOutput
+from awoke.runtime.process.assigned import LAST_HOOKS, owner_of
 from awoke.runtime.process.context import RouteContext
-from awoke.runtime.watch.job_watch import JobWatch, Outcome
 from awoke.waiting.drive import drive, drive_later, elsewhere
 
 MASK = (1 << 64) - 1
@@ -40,13 +43,8 @@ MASK = (1 << 64) - 1
 OWNERS_MAX = 10_000
 """Assignments whose consumers' names are kept."""
 
-
-class Strategy(Protocol):
-    """A way to process the jobs of one route."""
-
-    async def run(self, job: Job) -> bool:
-        """Calls user code with a job's messages; returns whether the job is to be completed now. Raises what it
-        raises."""
+Outcome = Literal["done", "failed", "fenced"]
+"""The end of a job, as the metrics count it."""
 
 
 class Executor:
@@ -65,30 +63,35 @@ class Executor:
         self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
         self._calls = HandlerCalls(route, context)
         self._cleanups = context.app.cleanups
-        self._strategy = self._choose()
+        self._call = self._choose()
         self._owners: dict[int, str] = {}
         """The name of the consumer of each assignment, by its generation: made once, and not for each job."""
         self._is_watched = context.metrics is not None or route.max_processing_s is not None
 
-    def _choose(self) -> Strategy:
-        route, context, calls = self._route, self._context, self._calls
+    def _choose(self) -> Callable[[Job], Coroutine[Any, Any, bool]]:
+        """Returns what calls user code with the messages of a job, as `MessageLoop.run` does."""
+        route, context = self._route, self._context
         batches = LentBatches(route, context.events, self._undecodable)
-        per_batch = None
-        if route.consumer is not None:
-            per_batch = PerBatch(calls, context.tracer, batches, self._instances)
+        transactions = None
         if route.is_exactly_once:
             assert context.transactions is not None
-            source = batches if per_batch is None else per_batch
-            return ExactlyOnce(calls, context, source, context.transactions, self._recovery, context.refusals)
-        if per_batch is not None:
-            return per_batch
+            transactions = JobTransactions(context.transactions, self._recovery, context.refusals, self._end)
+        if route.consumer is not None:
+            per_batch = PerBatch(self._calls, context.tracer, batches, self._instances)
+            return per_batch.run if transactions is None else ConsumerExactlyOnce(per_batch, transactions).run
+        return MessageLoop(self._calls, context.tracer, batches, self._strategy(transactions)).run
+
+    def _strategy(self, transactions: JobTransactions | None) -> Strategy[Any]:
+        route, context = self._route, self._context
+        if transactions is not None:
+            return ExactlyOnce(route, context, transactions)
         if route.output is None:
-            return PerMessage(calls, context.tracer, batches)
+            return NoOutput(route.name)
         if route.is_ordered:
-            return OrderedOutput(route, calls, context, batches, self._outputs, self._end)
+            return OrderedOutput(route, context, self._outputs, self._end)
         if route.lanes is not None:
-            return LanesOutput(route, calls, context, batches, self._end)
-        return WithOutput(route, calls, context, batches)
+            return LanesOutput(route, context, self._end)
+        return WithOutput(route, context)
 
     def bind(self) -> None:
         """Makes the handler ready to be called, when the app's start-up functions have run. May block.
@@ -97,7 +100,7 @@ class Executor:
         """
         if self._calls.is_late:
             self._calls.bind()
-            self._strategy = self._choose()
+            self._call = self._choose()
 
     def close(self, deadline_s: float) -> list[threading.Thread]:
         """Ends what the executor has started; returns the threads that still run at the deadline."""
@@ -151,10 +154,13 @@ class Executor:
         outcome: Outcome = "done"
         generation = job.generation
         owner = self._owners.get(generation) or self._name_owner(job)
+        current = Acting(self._context.ledger, owner, generation, job)
+        token = acting.set(current)
         try:
-            with Acting(self._context.ledger, owner, generation, job):
-                outcome = await self._run(job)
+            outcome = await self._run(job)
         finally:
+            current.running = None
+            acting.reset(token)
             if self._cleanups.has_any:
                 await self._cleanups.end(is_async=self._route.is_async)
             if watch is not None:
@@ -172,7 +178,7 @@ class Executor:
                 return "done"
             if self._crash_guard is not None and not await self._crash_guard.may_run(job):
                 return "done"
-            if not await self._strategy.run(job):
+            if not await self._call(job):
                 return "done"
         except Exception as error:
             await self._recovery.failed_or_loaded(job, error)
@@ -183,7 +189,24 @@ class Executor:
                 raise
             self._recovery.end_app(job, error)
             return "failed"
-        return "done" if self._recovery.complete(job) else "fenced"
+        return self._complete(job)
+
+    def _complete(self, job: Job) -> Outcome:
+        """Ends a job whose messages are all done. Does not block.
+
+        Where its partition was taken away meanwhile, the next owner processes the messages again.
+        """
+        failures = self._context.failures
+        if failures.failing:
+            failures.passed(job)
+        try:
+            if self._route.is_manual:
+                job.release()
+            else:
+                job.complete()
+        except FencedError:
+            return "fenced"
+        return "done"
 
     def _name_owner(self, job: Job) -> str:
         """Returns the name of a job's consumer, and keeps it for the jobs of its assignment."""
@@ -202,7 +225,7 @@ class Executor:
     def _end(self, job: Job, error: BaseException | None) -> None:
         """Ends a job whose results are acknowledged, or one refused; on a thread of awoke's that runs no user code."""
         if error is None:
-            self._recovery.complete(job)
+            self._complete(job)
         else:
             drive_later(self._recovery.failed_or_loaded(job, error))
 
@@ -265,3 +288,33 @@ class Executor:
         elif partition is not None:
             with contextlib.suppress(AwokeError):
                 await elsewhere(transactions.commit(partition).wait, self._context.settings.revoke_timeout_s)
+
+
+class JobWatch:
+    """One job that runs on the calling thread, or as the calling task, from now until `end`."""
+
+    def __init__(self, route: Route, context: RouteContext, job: Job) -> None:
+        self._route, self._context = route, context
+        self._batch = None if context.metrics is None else job.batch()
+        self._began_s = time.perf_counter()
+        self._number = None
+        if route.max_processing_s is not None:
+            task = asyncio.current_task() if route.is_async else None
+            self._number = context.overdue.begin(route.name, job, route.max_processing_s, task)
+
+    def end(self, job: Job, outcome: Outcome) -> None:
+        """Counts the job. Does not block."""
+        route, metrics = self._route, self._context.metrics
+        if self._number is not None:
+            self._context.overdue.end(self._number)
+        if metrics is not None:
+            ran_s = time.perf_counter() - self._began_s
+            ended = EndedJob(*self._handled(job), job.waited_s, ran_s, outcome)
+            metrics.job_ended(route.topic, route.name, ended)
+
+    def _handled(self, job: Job) -> tuple[int, int]:
+        """Returns the messages that the job did not leave to a later one, and the bytes of their keys and values."""
+        if self._batch is None:
+            return 0, 0
+        messages = len(self._batch) - job.left
+        return messages, self._batch.size_bytes if job.left == 0 else self._batch.pick(range(messages)).size_bytes

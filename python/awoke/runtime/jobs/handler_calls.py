@@ -24,8 +24,8 @@ from awoke.declare.routing import Route
 from awoke.errors import FencedError
 from awoke.observe.events import HookFailed
 from awoke.observe.ledger import current_work
-from awoke.runtime.jobs.instances import Key, key_of
 from awoke.runtime.jobs.outputs import Yielded
+from awoke.runtime.process.assigned import Key, key_of
 from awoke.runtime.process.context import RouteContext
 from awoke.waiting.drive import FlowLock
 

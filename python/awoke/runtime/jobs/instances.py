@@ -1,28 +1,33 @@
-"""The consumers of one route: an instance for each assignment of a partition, with its threads and tasks."""
+"""The consumers of one route: an instance for each assignment of a partition, with its threads and tasks.
+
+It is called once for each batch of its partition.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import threading
 from typing import Any
 
-from awoke._native import HookJob, Job
-from awoke.declare.consumer import Consumer
+from awoke._native import Batch, HookJob, Job
+from awoke.declare.consumer import Consumer, current_job
 from awoke.declare.handlers import check_ran
 from awoke.declare.routing import Route
 from awoke.errors import BackgroundFailed
 from awoke.observe.events import BackgroundOverdue, ThreadLeaked
+from awoke.observe.tracing import Tracer
+from awoke.runtime.jobs.handler_calls import HandlerCalls
+from awoke.runtime.jobs.message_loop import LentBatches, detach_kept
 from awoke.runtime.jobs.scope import Scope
+from awoke.runtime.process.assigned import Key, key_of, owner_of
 from awoke.runtime.process.context import InstanceContext
-from awoke.waiting.drive import elsewhere
+from awoke.waiting.drive import FlowLock, elsewhere
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[str, int, int]
-"""Topic, partition and generation: one assignment."""
-
-LAST_HOOKS = frozenset({"revoked", "lost", "shutdown"})
+NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
 
 class Instances:
@@ -182,14 +187,53 @@ class Instances:
             )
 
 
-def key_of(work: Job | HookJob) -> Key:
-    """Returns the assignment of a job or hook."""
-    return (work.topic, work.partition, work.generation)
+class PerBatch:
+    """Calls `consume` of a route's consumers, once for each batch."""
 
+    def __init__(self, calls: HandlerCalls, tracer: Tracer | None, batches: LentBatches, instances: Instances) -> None:
+        self._calls, self._name, self._is_async, self._tracer = calls, calls.name, calls.is_async, tracer
+        self._batches, self._instances = batches, instances
+        self._assigning = FlowLock()
+        """Held while a hook that failed is tried again."""
 
-def owner_of(work: Job | HookJob) -> str:
-    """Returns the name of a consumer, for threads and logs."""
-    return f"{work.topic}[{work.partition}]"
+    async def run(self, job: Job) -> bool:
+        """Calls the consumer with the messages of a job.
+
+        Returns whether the job is over; it is not if its consumer sought, and then is given back to be tried again.
+        Raises what the consumer raises.
+        """
+        instance = self._instances.ready(job)
+        if self._instances.is_any_not_ready:
+            async with self._assigning:
+                instance = self._instances.ready(job)  # Another job may have failed to assign the one found before.
+                is_wanted = await self._instances.try_again(job, instance)
+            if not is_wanted:
+                job.retry(0.0)  # Parked; the seek takes the place of what is parked.
+                return False
+        batch, lease = self._batches.of(job)
+        if batch is None:
+            detach_kept(lease)
+            return True
+        token = current_job.set(job)
+        try:
+            with self._span(batch):
+                consume = self._calls.consume
+                result = instance.consume(batch) if consume is None else consume(instance, batch)
+                if self._is_async:
+                    result = await result
+                if result is not None:
+                    check_ran(result, self._name)
+        except BaseException:
+            batch.detach()
+            raise
+        finally:
+            current_job.reset(token)
+        batch = result = None
+        detach_kept(lease)
+        return True
+
+    def _span(self, batch: Batch[Any]) -> contextlib.AbstractContextManager[Any]:
+        return NO_SPAN if self._tracer is None else self._tracer.batch(batch, self._name)
 
 
 async def finished(outcome: Any, name: str, is_async: bool) -> None:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import collections.abc
-import contextlib
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from awoke._native import DeliveryHandle, Message
 from awoke.declare.handlers import check_ran
 from awoke.declare.routing import Route
 from awoke.observe.tracing import Tracer
 from awoke.payloads.message import Headers, Outgoing, Record, addressed, header_pairs
-from awoke.produce.middleware import Middleware
-from awoke.runtime.process.context import OutputContext, Producing
+from awoke.runtime.process.context import Producing
 from awoke.runtime.process.transactions import TransactionEntry
-from awoke.waiting.drive import drive
 
 Result = Record | Outgoing
 """A record of the output, or of a topic of its own."""
@@ -36,8 +33,6 @@ class Yielded(list[Any]):
 
 
 PLAIN_MAX = 64
-NOTHING: frozenset[type] = frozenset()
-"""The types of results that are sent as they are, where all pass middleware."""
 SEVERAL = (list, tuple)
 
 MANY = (list, tuple, *(getattr(collections.abc, name) for name in ("Sequence", "Collection", "Iterable", "Iterator")))
@@ -102,85 +97,11 @@ class Outputs:
         ]
 
 
-Then = Callable[[Message[Any], Any], Any]
-"""Turns what a function returned for a message into what is handed on."""
-
-
-class Handler(Protocol):
-    """The handler of a route, ready to be called."""
-
-    name: str
-    is_async: bool
-
-    @property
-    def function(self) -> Callable[[Any], Any]: ...
-
-
-def called(handler: Handler, tracer: Tracer | None, then: Then | None = None) -> Callable[..., Any]:
-    """Returns what a strategy calls for each message: a handler, its span around it, and `then` behind it.
-
-    It returns a coroutine where the function is `async def`.
-    """
-    function, is_async, name = handler.function, handler.is_async, handler.name
-    if tracer is None and then is None:
-        return function
-
-    async def flow(message: Message[Any]) -> Any:
-        with NO_SPAN if tracer is None else tracer.message(message, name):
-            result = function(message)
-            if is_async:
-                result = await result
-            return result if then is None else then(message, result)
-
-    if is_async:
-        return flow
-    if tracer is None and then is not None:
-        return lambda message: then(message, function(message))  # As `flow`, without a coroutine for each message.
-    return lambda message: drive(flow(message))
-
-
-def sender(
-    route: Route, context: OutputContext, answer: Callable[[Message[Any], Any], Answer | None]
-) -> Callable[[Message[Any], Any], Sequence[Sent]]:
-    """Returns what sends the records of a message's result to the output of its route. It blocks while the producer's
-    queue is full."""
-
-    def send(message: Message[Any], result: Any) -> Sequence[Sent]:
-        records = answer(message, result)
-        if records is None:
-            return ()
-        return [(message.offset, produce(context.producer, route, each), each) for each in records_of(records)]
-
-    return send
-
-
 def produce(producer: Producing, route: Route, result: Result) -> DeliveryHandle:
     """Sends a record to a route's output, or to its own topic."""
     assert route.output is not None
     topic, record = addressed(route.output, result)
     return producer.produce(topic, record.value, **record.options)
-
-
-NO_SPAN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-
-
-def encodable(
-    answer: Callable[[Message[Any], Any], Answer | None], route: Route, encode: Middleware
-) -> Callable[[Message[Any], Any], Answer | None]:
-    """Returns the same, but raises where a record can't be encoded now, as for a schema that is not loaded.
-
-    A result that waits for its turn can't wait for a schema, too: results behind it would be sent before.
-    """
-    output = route.output
-    assert output is not None
-
-    def answer_encodable(message: Message[Any], result: Any) -> Answer | None:
-        found = answer(message, result)
-        for record in () if found is None else records_of(found):
-            encode(record if type(record) is Outgoing else Outgoing(output, *record))
-        return found
-
-    return answer_encodable
 
 
 def add_answer(entry: TransactionEntry, topic: str, answer: Answer) -> None:

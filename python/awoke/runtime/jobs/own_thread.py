@@ -18,7 +18,7 @@ from typing import TypeVar
 from awoke._native import HookJob, Job
 from awoke.declare.routing import Route
 from awoke.runtime.jobs.executor import Executor
-from awoke.runtime.jobs.instances import LAST_HOOKS, Key, key_of, owner_of
+from awoke.runtime.process.assigned import LAST_HOOKS, Key, key_of, owner_of
 from awoke.runtime.process.context import RouteContext
 
 Work = TypeVar("Work", Job, HookJob)

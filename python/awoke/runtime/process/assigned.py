@@ -1,6 +1,7 @@
-"""The partitions that are assigned to one group of this process, to be paused and sought in by an operator.
+"""Assignments of partitions: how they are told apart, and those of one group of this process.
 
-They are known from their hooks `assigned`, which the engine runs before the first job of each assignment.
+An operator pauses them and seeks in them. They are known from their hooks `assigned`, which the engine runs before the
+first job of each assignment.
 """
 
 from __future__ import annotations
@@ -8,10 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from awoke._native import HookJob, Partition
+from awoke._native import HookJob, Job, Partition
 
 Place = tuple[str, int]
 """Topic and partition."""
+
+Key = tuple[str, int, int]
+"""Topic, partition and generation: one assignment."""
+
+LAST_HOOKS = frozenset({"revoked", "lost", "shutdown"})
+"""The hooks of which one is the last of an assignment."""
 
 
 class AssignedPartitions:
@@ -42,3 +49,13 @@ class AssignedPartitions:
         with self._lock:
             _, assignment = self._known.get((topic, partition), (0, None))
         return assignment if assignment is not None and assignment.is_current else None
+
+
+def key_of(work: Job | HookJob) -> Key:
+    """Returns the assignment of a job or hook."""
+    return (work.topic, work.partition, work.generation)
+
+
+def owner_of(work: Job | HookJob) -> str:
+    """Returns the name of a consumer, for threads and logs."""
+    return f"{work.topic}[{work.partition}]"

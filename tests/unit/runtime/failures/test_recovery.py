@@ -99,17 +99,6 @@ def test_a_job_whose_messages_are_all_marked_has_nothing_to_try_again() -> None:
     assert case.fail() == ["release_rest"]
 
 
-def test_a_job_of_a_lost_partition_is_not_completed() -> None:
-    case = Case(FakeContext())
-    assert case.recovery.complete(cast("Job", case.job))
-
-    def complete() -> None:
-        raise awoke.FencedError("taken away", "orders", 0)
-
-    vars(case.job)["complete"] = complete
-    assert not case.recovery.complete(cast("Job", case.job))
-
-
 @pytest.mark.parametrize(
     ("attempt", "cut"), [(1, []), (2, [("truncate", 4)]), (3, [("truncate", 2)]), (9, [("truncate", 0)])]
 )

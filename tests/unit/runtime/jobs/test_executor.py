@@ -4,43 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import weakref
+from pathlib import Path
+from types import FrameType
 from typing import Any, cast
-
-import pytest
 
 import awoke
 from awoke._native import Job
-from awoke.runtime.jobs.strategies.exactly_once import ExactlyOnce
-from awoke.runtime.jobs.strategies.lanes_output import LanesOutput
-from awoke.runtime.jobs.strategies.ordered_output import OrderedOutput
-from awoke.runtime.jobs.strategies.per_batch import PerBatch
-from awoke.runtime.jobs.strategies.per_message import PerMessage
-from awoke.runtime.jobs.strategies.with_output import WithOutput
-from tests.unit.runtime.fakes import FakeContext, FakeJob, FakeTransactions, executor, process
+from awoke.runtime.jobs.executor import Executor
+from tests.unit.runtime.fakes import FakeContext, FakeJob, executor, process
+
+PACKAGE = str(Path(awoke.__file__).parent)
+
+STAYS_MAX = 12
+"""The most visits to a file of awoke, or of user code, from `run_job` to the handler and back."""
 
 
-class Consumer(awoke.Consumer):
-    def consume(self, batch: Any) -> None: ...
+def stays(ran: Executor, job: FakeJob) -> list[str]:
+    """Runs a job; returns the files that its thread comes through, those of awoke and this one, in order."""
+    found: list[str] = []
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        file = None if frame is None else frame.f_code.co_filename
+        if file is not None and event in ("call", "return"):
+            here = frame if event == "call" else frame.f_back
+            name = "" if here is None else here.f_code.co_filename
+            if (name.startswith(PACKAGE) or name == __file__) and found[-1:] != [name]:
+                found.append(name)
+
+    sys.setprofile(profile)
+    try:
+        ran.run_job(cast("Job", job))
+    finally:
+        sys.setprofile(None)
+    assert found.pop(0) == found.pop() == __file__
+    return [Path(file).name for file in found]
 
 
-@pytest.mark.parametrize(
-    ("target", "output", "options", "strategy"),
-    [
-        (print, None, {}, PerMessage),
-        (Consumer, None, {}, PerBatch),
-        (print, "out", {}, WithOutput),
-        (print, "out", {"concurrency": awoke.by_key()}, LanesOutput),
-        (print, "out", {"concurrency": awoke.by_key(), "ordered": True}, OrderedOutput),
-        (print, None, {"concurrency": awoke.by_key()}, PerMessage),
-        (print, "out", {"exactly_once": True}, ExactlyOnce),
-        (print, "out", {"exactly_once": True, "concurrency": awoke.by_key()}, ExactlyOnce),
-        (Consumer, None, {"exactly_once": True}, ExactlyOnce),
-    ],
-)
-def test_a_route_has_one_strategy(target: Any, output: str | None, options: Any, strategy: type) -> None:
-    context = FakeContext(transactions=FakeTransactions())
-    assert type(executor(target, context, **({"output": output} if output else {}), **options)._strategy) is strategy
+def test_the_way_of_a_message_to_its_handler_and_back_is_short() -> None:
+    ran = executor(lambda message: None, FakeContext())
+    ran.run_job(cast("Job", FakeJob(1)))
+    found = stays(ran, FakeJob(1))
+    assert Path(__file__).name in found
+    assert len(found) <= STAYS_MAX, found
 
 
 def test_a_cancelled_job_is_left_to_the_next_process() -> None:

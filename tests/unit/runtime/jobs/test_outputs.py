@@ -16,10 +16,8 @@ from awoke.runtime.jobs.outputs import (
     Outputs,
     Yielded,
     add_answer,
-    encodable,
     records_in,
     returns_records,
-    sender,
 )
 
 
@@ -212,45 +210,3 @@ def test_the_records_of_one_message_enter_a_transaction_each_with_its_topic() ->
         add_answer(cast(Any, entry), "out", cast(Any, answer))
     addressed = [("out", record), ("other", awoke.Record(b"2", "k"))]
     assert entry.records == [*addressed, addressed]
-
-
-def test_a_result_is_encoded_for_its_own_topic_before_it_waits_for_its_turn() -> None:
-    encoded: list[awoke.Outgoing] = []
-
-    def encode(message: awoke.Outgoing) -> awoke.Outgoing:
-        encoded.append(message)
-        if message.topic == "other":
-            raise awoke.EncodeError("no good")
-        return message
-
-    route = Route("orders", lambda message: None, {}, KindOptions(output="out"))
-    answer = encodable(lambda message, result: result, route, encode)
-    record, outgoing = awoke.Record(b"1"), awoke.Outgoing("other", b"2")
-    assert answer(MESSAGE, record) == record
-    assert answer(MESSAGE, None) is None
-    with pytest.raises(awoke.EncodeError):
-        answer(MESSAGE, [record, outgoing])
-    assert encoded == [awoke.Outgoing("out", b"1"), awoke.Outgoing("out", b"1"), outgoing]
-
-
-class Producer:
-    def __init__(self) -> None:
-        self.sent: list[Any] = []
-
-    def produce(self, topic: str, value: Any, **options: Any) -> str:
-        self.sent.append((topic, value, options["key"]))
-        return "handle"
-
-
-def test_each_result_is_sent_to_its_topic_and_kept_as_it_was_returned() -> None:
-    producer = Producer()
-    outputs = outputs_of(lambda message: None)
-    send: Any = sender(
-        Route("orders", lambda message: None, {}, KindOptions(output=["out", "other"])),
-        cast(Any, SimpleNamespace(producer=producer)),
-        outputs.answer,
-    )
-    outgoing, record = awoke.Outgoing("third", b"1", "own"), awoke.Record(b"2", "k")
-    assert send(MESSAGE, [outgoing, record]) == [(7, "handle", outgoing), (7, "handle", record)]
-    assert producer.sent == [("third", b"1", "own"), ("out", b"2", "k")]
-    assert send(MESSAGE, None) == ()

@@ -22,7 +22,6 @@ from awoke.runtime.process.context import (
 from awoke.runtime.process.group_run import Process
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.watch.health import Watched, WatchedGroup
-from awoke.runtime.watch.job_watch import WatchContext
 from tests.support.protocols import missing_parts, parts_of
 
 OF_A_GROUP = [
@@ -31,7 +30,6 @@ OF_A_GROUP = [
     OutputContext,
     RecoveryContext,
     RouteContext,
-    WatchContext,
     WatchedGroup,
     GroupSource,
 ]

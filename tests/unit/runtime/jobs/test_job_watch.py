@@ -8,7 +8,7 @@ from typing import Any, cast
 from awoke._native import Job
 from awoke.declare.routing import Route
 from awoke.observe.metrics.recorder import EndedJob
-from awoke.runtime.watch.job_watch import JobWatch
+from awoke.runtime.jobs.executor import JobWatch
 from tests.unit.runtime.fakes import FakeJob
 
 
@@ -50,7 +50,7 @@ class FakeContext:
 
 
 def watched(context: FakeContext, job: FakeJob, function: Any = handle, **options: Any) -> JobWatch:
-    return JobWatch(Route("orders", function, cast("Any", options)), context, cast("Job", job))
+    return JobWatch(Route("orders", function, cast("Any", options)), cast("Any", context), cast("Job", job))
 
 
 def test_a_job_is_counted_with_its_messages_their_bytes_and_times() -> None:

@@ -1,4 +1,4 @@
-"""A batch that user code keeps is detached; one that it lets go of is not."""
+"""A batch that user code keeps is detached, one that it lets go of is not; a failed job knows what was done before."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import awoke
 from awoke._native import Batch, Job
 from awoke.declare.routing import Route
 from awoke.runtime.failures.undecodable import Undecodable
-from awoke.runtime.jobs.lent import LentBatches, detach_kept
-from tests.unit.runtime.fakes import FakeJob
+from awoke.runtime.jobs.message_loop import LentBatches, detach_kept, offset_before
+from tests.unit.runtime.fakes import KINDS, FakeContext, FakeJob, executor, fails_at, handler, process
 
 
 def handle(message: awoke.Message[bytes]) -> None: ...
@@ -70,3 +70,20 @@ def test_no_batch_is_left_where_all_is_passed_over() -> None:
 
 def test_the_engines_batches_can_be_referred_to_weakly() -> None:
     assert cast("Any", Batch).__weakrefoffset__ > 0
+
+
+@pytest.mark.parametrize(("offset", "before"), [(7, 2), (2, 5), (5, None), (None, None)])
+def test_the_message_before_another_one_is_the_one_that_was_handled_before(
+    offset: int | None, before: int | None
+) -> None:
+    job = FakeJob()
+    job.offsets = [5, 2, 7]  # Several lanes.
+    assert offset_before(cast("Any", job.batch()), offset) == before
+
+
+@KINDS
+def test_messages_that_were_passed_over_are_not_what_was_handled_before(is_async: bool) -> None:
+    flow = awoke.Flow(where=lambda message: message.offset != 2)
+    function = handler(lambda message: None if message.offset < 3 else fails_at(3)(message), is_async)
+    job = process(executor(function, FakeContext(), flow=flow), FakeJob(4), on_loop=is_async)
+    assert (job.said, job.detached) == ([("done", 1), "retry"], 1)

@@ -1,39 +1,108 @@
-"""Results on their way to an `ordered` output, where several messages of a partition are processed at once.
+"""An `ordered` output, where several messages of a partition are processed at once.
 
-No thread waits for them: a job whose function has returned leaves its slot to others, keeps its lanes, and ends
-when all of its results are acknowledged. Results go through a queue of the engine's for each reading of a partition:
-the thread that adds the missing result also sends the results behind it. Acknowledgements are counted in the engine,
-and a job hears of them once for all that was sent together.
+Results leave in the order of their messages, and no thread waits for them: a job whose handler has returned leaves its
+slot to others, keeps its lanes, and ends when all of its results are acknowledged. Results go through a queue of the
+engine's for each reading of a partition: the thread that adds the missing result also sends the results behind it.
+Acknowledgements are counted in the engine, and a job hears of them once for all that was sent together.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from functools import partial
+from typing import Any
 
-from awoke._native import DeliveryHandle, HookJob, Job, OrderedQueue, OrderedResults, Results
+from awoke._native import DeliveryHandle, HookJob, Job, Message, OrderedQueue, OrderedResults, Results
 from awoke.declare.routing import Route
 from awoke.errors import FencedError
+from awoke.payloads.message import Outgoing
+from awoke.produce.middleware import Middleware
 from awoke.produce.producer import Producer, sends_directly
-from awoke.runtime.jobs.acknowledgements import Acknowledgements
 from awoke.runtime.jobs.alone import is_refused_in_company
-from awoke.runtime.jobs.instances import Key, key_of
-from awoke.runtime.jobs.outputs import Answer, Result, produce, records_of
+from awoke.runtime.jobs.message_loop import NOTHING, Send, Strategy, unsent
+from awoke.runtime.jobs.outputs import Answer, Outputs, Result, produce, records_of
+from awoke.runtime.jobs.results import Acknowledgements, End
+from awoke.runtime.process.assigned import Key, key_of
 from awoke.runtime.process.context import OutputContext
 from awoke.waiting.drive import drive_later
 from awoke.waiting.handles import call_back
-
-End = Callable[[Job, BaseException | None], object]
-"""Called when all results of a job are answered; with the error of a refused one, whose message is then the job's
-first."""
 
 Failed = Sequence[tuple[int, BaseException]]
 """Offsets of messages whose result could not be sent, and why."""
 
 
-class Outgoing:
+class OrderedOutput(Strategy["OutgoingResults"]):
+    """The strategy of a route: hands over what its handler returns. Any thread."""
+
+    takes_nothing = True
+    """A message without a result has a turn, too, which is to end."""
+
+    def __init__(self, route: Route, context: OutputContext, queues: OrderedOutputs, end: End) -> None:
+        assert route.output is not None
+        self._route, self._output, self._context, self._queues, self._end = route, route.output, context, queues, end
+        self._outputs, self._encode = Outputs(route, context.tracer), context.encoder or None
+
+    def begin(self, job: Job) -> tuple[OutgoingResults, Container[type], Send]:
+        """Returns results that wait for their turns. It blocks while the producer's queue is full."""
+        results = OrderedResults(self._queues.of(job), job.batch().offsets(), job.ordinals())
+        outgoing = OutgoingResults(self._context, self._route, results, self._end)
+        if not sends_directly(self._context.producer):
+            return outgoing, NOTHING, unsent
+        return outgoing, self._outputs.plain, partial(results.send, outgoing)
+
+    def make(self, message: Message[Any], result: Any) -> Answer | None:
+        """Makes the records of a result, and raises if one can't be encoded now: see `check_encodable`."""
+        answer = self._outputs.answer(message, result)
+        if answer is not None and self._encode is not None:
+            check_encodable(answer, self._output, self._encode)
+        return answer
+
+    def take(self, outgoing: OutgoingResults, message: Message[Any], result: Any) -> None:
+        """Adds what is more than a value, passes middleware, or is nothing; within a span it was made before."""
+        answer = self.make(message, result) if self._context.tracer is None else result
+        if answer:
+            outgoing.results.add(outgoing, message.offset, answer)
+        else:
+            outgoing.results.skip(message.offset)
+
+    async def on_called(self, outgoing: OutgoingResults, job: Job, done_offset: int | None) -> bool:
+        """Returns False: the job ends with its last acknowledgement."""
+        if done_offset is not None and job.rest_offset is not None and job.has_several_lanes:
+            # What is left may be of before what is done, and could not be processed if the job kept its lanes until
+            # its results have left.
+            end_done(job, outgoing, done_offset, None)
+            job.release_rest()
+        else:
+            outgoing.seal(job)
+        return False
+
+    async def on_failed(
+        self, outgoing: OutgoingResults, job: Job, done_offset: int | None, failed_offset: int | None
+    ) -> None:
+        """The messages before the one that failed end when their own results are acknowledged."""
+        end_done(job, outgoing, done_offset, failed_offset)
+
+
+def end_done(job: Job, outgoing: OutgoingResults, done_offset: int | None, failed_offset: int | None) -> None:
+    """Splits off the messages before the one that failed, or was left: they end when their results are
+    acknowledged."""
+    part = None if done_offset is None else job.split_off(done_offset)
+    if part is not None:
+        outgoing.seal(part, outgoing.results.place_of(job.first_offset if failed_offset is None else failed_offset))
+
+
+def check_encodable(answer: Answer, topic: str, encode: Middleware) -> None:
+    """Raises if a record can't be encoded now, as for a schema that is not loaded.
+
+    A result that waits for its turn can't wait for a schema, too: results behind it would be sent before.
+    """
+    for record in records_of(answer):
+        encode(record if type(record) is Outgoing else Outgoing(topic, *record))
+
+
+class OutgoingResults:
     """The answers to the results of one job. Any thread.
 
     The partition stays assigned as long as the broker owes an answer, and not for a result that waits for its
@@ -42,7 +111,7 @@ class Outgoing:
     """
 
     def __init__(self, context: OutputContext, route: Route, results: OrderedResults, end: End) -> None:
-        self._context, self._route, self._results, self._end = context, route, results, end
+        self._context, self._route, self.results, self._end = context, route, results, end
         self._acknowledgements = Acknowledgements(route, context)
         self._lock = threading.Lock()
         self._under_way = 0
@@ -83,14 +152,14 @@ class Outgoing:
         Messages without a result before this place of the job (None: its end) give their turns to later ones.
         """
         with self._lock:
-            results, failed, is_sending = self._results.seal()
+            results, failed, is_sending = self.results.seal()
             self._refused.update(failed)
             has_results = len(results) > 0
             self._under_way += has_results + is_sending
-            job.leave_slot(self._under_way > 0, self._results.others_s)
+            job.leave_slot(self._under_way > 0, self.results.others_s)
             self._job, end = job, job.remaining if place is None else place
             is_over = self._advance(job)
-        self._results.skip_before(end)
+        self.results.skip_before(end)
         if has_results:
             self._expect(results)
         if is_over:
@@ -147,8 +216,8 @@ class Outgoing:
         """Stores how far the job is done, if nothing is under way; returns whether all is answered. Under the lock."""
         if self._under_way > 0:
             return False
-        is_over = not self._results.are_waiting
-        offset = self._results.first_open(list(self._refused))
+        is_over = not self.results.are_waiting
+        offset = self.results.first_open(list(self._refused))
         if offset is not None:
             with contextlib.suppress(FencedError):
                 job.done_before(offset)
@@ -162,7 +231,7 @@ class Outgoing:
         rest: Job | None = job
         while rest is not None:
             part, rest = rest, None
-            offset = self._results.first_open(list(refused))
+            offset = self.results.first_open(list(refused))
             if offset is None:
                 self._end(part, None)
                 return
@@ -171,8 +240,8 @@ class Outgoing:
             rest = part.split_lanes_behind(offset)
             self._end(part, refused.pop(offset))
             if rest is not None:
-                behind = self._results.place_of(rest.first_offset)
-                refused = {each: why for each, why in refused.items() if self._results.place_of(each) >= behind}
+                behind = self.results.place_of(rest.first_offset)
+                refused = {each: why for each, why in refused.items() if self.results.place_of(each) >= behind}
 
 
 class OrderedOutputs:
