@@ -23,8 +23,7 @@ from awoke.observe.events import HookFailed, LaneFailed
 from awoke.observe.ledger import Acting, acting
 from awoke.observe.metrics.recorder import EndedJob
 from awoke.payloads.registry.errors import RegistryError
-from awoke.runtime.failures.crash_guard import CrashGuard
-from awoke.runtime.failures.failures import Leaving
+from awoke.runtime.failures.crashes import CrashGuard
 from awoke.runtime.failures.recovery import Recovery, schema_needed
 from awoke.runtime.failures.undecodable import Undecodable
 from awoke.runtime.jobs.exactly_once import ConsumerExactlyOnce, ExactlyOnce, JobTransactions
@@ -174,14 +173,14 @@ class Executor:
                 await self._cleanups.call(is_async=self._route.is_async)
             failures = self._context.failures
             if failures.asked and (left := failures.take(job)) is not None:
-                await self._leave(job, *left)
+                await self._recovery.leave(job, *left)
                 return "done"
             if self._crash_guard is not None and not await self._crash_guard.may_run(job):
                 return "done"
             if not await self._call(job):
                 return "done"
         except Exception as error:
-            await self._recovery.failed_or_loaded(job, error)
+            await self._recovery.failed(job, error)
             return "failed"
         except BaseException as error:
             if self._route.is_async and isinstance(error, asyncio.CancelledError):
@@ -215,19 +214,12 @@ class Executor:
         owner = self._owners[job.generation] = owner_of(job)
         return owner
 
-    async def _leave(self, job: Job, how: Leaving, error: BaseException) -> None:
-        """Leaves the job's first message without processing it, as an operator asked."""
-        if how == "skip":
-            await self._recovery.skip(job, error)
-        else:
-            await self._recovery.exhaust(job, job.attempt, error)
-
     def _end(self, job: Job, error: BaseException | None) -> None:
         """Ends a job whose results are acknowledged, or one refused; on a thread of awoke's that runs no user code."""
         if error is None:
             self._complete(job)
         else:
-            drive_later(self._recovery.failed_or_loaded(job, error))
+            drive_later(self._recovery.failed(job, error))
 
     # Hooks.
 

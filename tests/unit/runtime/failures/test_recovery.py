@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -10,7 +10,8 @@ import awoke
 from awoke._native import Job
 from awoke.declare.routing import Route
 from awoke.payloads.registry import RegistryUnavailable
-from awoke.runtime.failures.recovery import Recovery, narrow
+from awoke.payloads.registry.schemas import SchemaNeeded
+from awoke.runtime.failures.recovery import ACTIONS, Kind, Policy, Recovery, narrow
 from awoke.runtime.failures.undecodable import Undecodable
 from awoke.waiting.drive import drive
 from tests.unit.runtime.fakes import FakeContext, FakeHandle, FakeJob, FakeProducer
@@ -115,7 +116,7 @@ def test_a_schema_that_another_part_of_the_app_has_loaded_ends_a_long_wait_for_t
 
     def fail() -> float:
         nonlocal now_s
-        assert drive(case.recovery.loaded(cast("Job", case.job), away))
+        case.fail(away)
         now_s += waits[-1] + 0.001  # The event has rounded it.
         return waits[-1]
 
@@ -125,3 +126,54 @@ def test_a_schema_that_another_part_of_the_app_has_loaded_ends_a_long_wait_for_t
         assert last > 5 * first
         case.context.loads += 1
         assert fail() < 2 * first
+
+
+def test_there_is_an_action_for_each_kind_of_failure_and_each_policy() -> None:
+    kinds: list[Any] = [(kind, None) for kind in get_args(Kind) if kind != "exhausted"]
+    assert set(ACTIONS) == {*kinds, *(("exhausted", policy) for policy in get_args(Policy))}
+
+
+def needed(load: Any) -> SchemaNeeded:
+    return SchemaNeeded("the schema with the id 7", load)
+
+
+def test_a_schema_that_is_missing_is_loaded_and_the_try_does_not_count() -> None:
+    loaded: list[None] = []
+    case = Case(FakeContext(), retry=awoke.Retry(attempts=1))
+    assert case.fail(needed(lambda: loaded.append(None))) == ["retry"]
+    assert (len(loaded), case.context.heard) == (1, [])
+
+
+def test_a_registry_that_is_away_is_no_failure_of_the_message() -> None:
+    def load() -> None:
+        raise RegistryUnavailable("away")
+
+    case = Case(FakeContext(), retry=awoke.Retry(attempts=1))
+    assert case.fail(needed(load)) == ["retry"]
+    assert case.context.heard == ["registry.waited"]
+
+
+def test_a_schema_that_can_not_be_loaded_for_another_reason_fails_the_message() -> None:
+    def load() -> None:
+        raise OSError("no certificate")
+
+    case = Case(FakeContext())
+    assert case.fail(needed(load)) == ["retry"]
+    assert case.context.heard == ["job.failed"]
+
+
+@pytest.mark.parametrize(
+    ("how", "sent", "heard"), [("skip", 0, "message.skipped"), ("dead_letter", 1, "message.dead_lettered")]
+)
+def test_an_operator_leaves_a_message_without_another_try(how: Any, sent: int, heard: str) -> None:
+    case = Case(FakeContext(), dead_letter="dead")
+    drive(case.recovery.leave(cast("Job", case.job), how, ERROR))
+    assert case.job.said == [("done", 0), "release_rest"]
+    assert (len(case.context.alone.sent), case.context.heard) == (sent, [heard])
+
+
+def test_a_dead_letter_that_would_be_refused_again_pauses_the_partition() -> None:
+    refused = awoke.DeliveryFailed("refused", 87, "INVALID_RECORD")
+    case = Case(FakeContext(alone=FakeProducer(FakeHandle(refused))), dead_letter="dead", retry=awoke.Retry(attempts=1))
+    assert case.fail() == ["retry"]
+    assert (case.context.heard[1:], len(case.context.paused)) == (["dead_letter.failed"], 1)
