@@ -1,9 +1,9 @@
 """Records threads by owner, and finds those that outlive their owner.
 
 While an app runs, a wrapper around `threading.Thread.start` records the owner of each thread: the consumer whose hook
-or job runs on the starting thread. A thread that user code started itself and that is alive after its consumer has gone is
-reported once, with the place where it was started. Other tools wrap `Thread.start`, too (OpenTelemetry, Sentry), before
-or after awoke: each wrapper calls the one that it found, and none takes another away.
+or job runs on the starting thread. A thread that user code started itself and that is alive after its consumer has gone
+is reported once, with the place where it was started. Other tools wrap `Thread.start`, too (OpenTelemetry, Sentry),
+before or after awoke: each wrapper calls the one that it found, and none takes another away.
 """
 
 from __future__ import annotations
@@ -154,12 +154,15 @@ _wrapper: Callable[..., None] | None = None
 
 
 def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
-    """Returns `Thread.start` as it was found, with a record of each start while this is the module's wrapper."""
+    """Returns `Thread.start` as it was found, with a record of each start while this is the module's wrapper.
+
+    Threads of awoke's that happen to start while a job runs, as the one for callbacks, are not the consumer's.
+    """
 
     @functools.wraps(found)
     def start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
         current = acting.get()
-        if current is not None and _wrapper is start:
+        if current is not None and _wrapper is start and not self.name.startswith(OWN_PREFIX):
             current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
         found(self, *arguments, **more)
 

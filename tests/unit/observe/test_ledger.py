@@ -33,6 +33,21 @@ def test_a_thread_that_user_code_started_is_written_down_with_the_place() -> Non
     assert book.leaked("clicks[3]", 7) == []
 
 
+def test_a_thread_of_awoke_that_starts_within_a_job_is_not_the_consumers() -> None:
+    book, release = Ledger(), threading.Event()
+    ledger.install("shop")
+    try:
+        with book.acting_for("clicks[3]", 7):
+            thread = threading.Thread(target=release.wait, name="awoke-callbacks", daemon=True)
+            thread.start()
+    finally:
+        ledger.uninstall("shop")
+    assert book.counts().get("clicks[3]") is None
+    assert book.leaked("clicks[3]", 7, grace_s=0.01) == []
+    release.set()
+    thread.join()
+
+
 def test_the_start_of_threads_is_as_it_was_when_none_watches() -> None:
     plain = threading.Thread.start
     ledger.install("shop")
