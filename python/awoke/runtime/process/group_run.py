@@ -39,7 +39,6 @@ from awoke.runtime.jobs.worker_pool import WorkerPool
 from awoke.runtime.process.assigned import AssignedPartitions
 from awoke.runtime.process.context import Producing, RunnableApp
 from awoke.runtime.process.dependencies import ProcessDependencies
-from awoke.runtime.process.engine_routes import engine_route
 from awoke.runtime.process.joining import JoinWatch, instance_properties
 from awoke.runtime.process.refusals import GROUP, Refusals
 from awoke.runtime.process.stopping import (
@@ -54,6 +53,9 @@ from awoke.runtime.process.stopping import (
 from awoke.runtime.process.transactions import Transactions, sends_letters, transactional_id_of
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.settings import Settings, client_properties
+
+TURN_S_MIN = 0.01
+"""A job of single messages runs at least this long before another partition has its turn."""
 
 
 class Process(Protocol):
@@ -416,3 +418,27 @@ def settings_of(settings: Settings, declared: GroupRoutes) -> Settings:
         return settings
     name = declared.key.name("")
     return msgspec.structs.replace(settings, transactional_id=f"{settings.transactional_id}.{name}")
+
+
+def engine_route(route: Route, settings: Settings, scheduler: _native.Scheduler) -> _native.Route:
+    """Returns the engine's route; its jobs come from this scheduler."""
+    return _native.Route(
+        route.topic,
+        scheduler,
+        messages_max=route.batch.max_messages,
+        bytes_max=route.batch.max_bytes,
+        wait_max_s=route.batch.max_wait_s,
+        delay_s=route.flow.delay_s,
+        rate_per_s=route.flow.per_s,
+        weight=route.weight,
+        tick_every_s=route.tick_every_s,
+        start=route.start,
+        concurrency=route.lanes,
+        is_transactional=route.is_exactly_once,
+        turn_max_s=None if route.consumer is not None else max(TURN_S_MIN, settings.commit_interval_s / 4),
+        batch_time_max_s=route.batch.max_time_s,
+        stores_by_hand=route.is_manual,
+        jobs_max=route.jobs_max,
+        number=route.number,
+        partitions=list(route.partitions),
+    )

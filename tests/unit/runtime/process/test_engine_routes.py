@@ -11,8 +11,8 @@ import awoke
 from awoke import _native
 from awoke.declare.route_options import KindOptions
 from awoke.declare.routing import Route
-from awoke.runtime.process import engine_routes
-from awoke.runtime.process.engine_routes import TURN_S_MIN, engine_route
+from awoke.runtime.process import group_run
+from awoke.runtime.process.group_run import TURN_S_MIN, engine_route
 from awoke.settings import Settings
 
 
@@ -33,7 +33,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]
     def note(topic: str, scheduler: Any, **options: Any) -> None:
         made.append((topic, scheduler, options))
 
-    monkeypatch.setattr(engine_routes, "_native", SimpleNamespace(Route=note))
+    monkeypatch.setattr(group_run, "_native", SimpleNamespace(Route=note))
     return made
 
 
