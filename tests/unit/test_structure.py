@@ -101,7 +101,7 @@ REAL_TIME = {
         admin.connection admin.groups admin.topics asgi.lifespan console.reporter console.web.application
         declare.reader observe.ledger observe.web.listener observe.web.loop operate.dead_letters.replays
         payloads.registry.exchange payloads.registry.transport produce.producer rpc.caller.caller
-        rpc.responder.reply_topics rpc.responder.responder runtime.failures.crashes runtime.jobs.own_thread
+        rpc.responder.responder rpc.topics runtime.failures.crashes runtime.jobs.own_thread
         runtime.jobs.scope runtime.process.connections runtime.process.lifecycle runtime.process.runner
         runtime.process.stopping
     """,

@@ -97,7 +97,7 @@ def called(caller: awoke.rpc.Caller, method: str, key: str | None, named: dict[s
         set. AwokeError: The registry gives no schema, or the arguments do not fit it.
     """
     from awoke.cli.calling.results import RawFormat
-    from awoke.rpc.protocol import CALLER_WORDS
+    from awoke.rpc.call_options import CALLER_WORDS
 
     raw = RawFormat()
     form = argument_format(caller, method) if CALLER_WORDS & named.keys() else None

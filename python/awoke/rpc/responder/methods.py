@@ -17,9 +17,10 @@ from awoke.errors import ConfigError, RpcError
 from awoke.payloads.registry.schemas import Schemas
 from awoke.preconditions.signatures import signature_of
 from awoke.rpc import forms
+from awoke.rpc.call_options import CALLER_WORDS
 from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
-from awoke.rpc.protocol import CALLER_WORDS, METHODS
+from awoke.rpc.protocol import METHODS
 from awoke.rpc.responder.arguments import Arguments, check_result
 from awoke.rpc.responder.method_forms import MethodForms
 from awoke.text.secrets import shown_fields, shown_repr

@@ -39,14 +39,14 @@ from awoke.payloads.formats import json
 from awoke.rpc import protocol
 from awoke.rpc.context import ForAnother, call_all, current
 from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 from awoke.rpc.responder.answers import Answers, encoded
 from awoke.rpc.responder.host import Host
 from awoke.rpc.responder.loop_receiver import LoopReceiver
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.rejections import Rejections
-from awoke.rpc.responder.reply_topics import ReplyTopics
 from awoke.rpc.responder.schema_loads import NotExecuted, SchemaLoads
+from awoke.rpc.topics import ReplyTopics
 from awoke.settings import client_properties
 from awoke.waiting.clock import timeout
 from awoke.waiting.drive import ResultOf, drive, elsewhere, until
@@ -74,7 +74,7 @@ class Responder:
         host.app.schemas.check()
         self._host, self._rpc = host, rpc
         self._options = options = rpc.settings
-        self.topics = Topics.of(rpc.service)
+        self.topics = ServiceTopics.of(rpc.service)
         self.scheduler = _native.Scheduler()
         self.route = self._make_route()
         properties = client_properties(host.settings, **{**protocol.LINGER, **host.settings.kafka})

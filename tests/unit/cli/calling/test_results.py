@@ -14,7 +14,7 @@ from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.payloads.registry.schemas import Schemas
 from awoke.payloads.registry.wire_format import header_value
 from awoke.rpc import forms
-from awoke.rpc.envelope import closed
+from awoke.rpc.forms import closed
 from awoke.testing.registry import EmbeddedRegistry
 
 PRICE = {
