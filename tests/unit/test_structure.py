@@ -109,11 +109,11 @@ REAL_TIME = {
         testing.idle testing.memory.running testing.outputs testing.probe testing.recorder
     """,
     "times that are measured and shown": """
-        cli.produce observe.broker_lines payloads.registry.request_counts rpc.responder.answers
+        cli.produce observe.broker_lines payloads.registry.request_counts rpc.responder.endings
         runtime.watch.job_watch runtime.watch.observed swarm.admin swarm.node_control
     """,
     "timers of an event loop, set by the clock": """
-        rpc.responder.loop_receiver runtime.jobs.worker waiting.clock
+        rpc.responder.method_loop runtime.jobs.worker waiting.clock
     """,
     "the clock, where the native module is not loaded": """
         waiting.time

@@ -172,7 +172,7 @@ class CommandService:
     def _methods(self) -> Rpc:
         rpc = Rpc(self._service)
         # From the first message, where nothing is committed: a call may come before the end is looked up.
-        rpc._partitions = [0]
+        rpc.reads_partitions = [0]
         secret = self._settings.console_secret
         rpc.options(threads=THREADS, secret=None if secret is None else secret.encode())
         rpc.method(name=METHOD)(self.command)
