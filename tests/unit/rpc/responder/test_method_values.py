@@ -55,7 +55,11 @@ def read(function: Callable[..., Any], body: bytes) -> dict[str, Any]:
         (nothing, b"[]", {}),
         (nothing, b"{}", {}),
         (place, b'[{"sku":"A1"}]', {"order": Article(sku="A1"), "orders": []}),
-        (place, b'{"order":{"sku":"A"},"orders":[{"sku":"B"}]}', {"order": Article(sku="A"), "orders": [Article(sku="B")]}),
+        (
+            place,
+            b'{"order":{"sku":"A"},"orders":[{"sku":"B"}]}',
+            {"order": Article(sku="A"), "orders": [Article(sku="B")]},
+        ),
     ],
 )
 def test_arguments_come_by_name_or_in_order(function: Any, body: bytes, arguments: dict[str, Any]) -> None:
