@@ -93,8 +93,10 @@ def _create(admin: Admin, topic: str, partitions: int, timeout_s: float) -> None
 
 
 class ReplyTopics:
-    """The topics of replies of one responder, with their numbers of partitions: a call whose reply can't be sent is not
-    executed. Any thread."""
+    """Looks up the partitions of one responder's reply topics. Any thread.
+
+    A call whose reply can't be sent is not executed.
+    """
 
     def __init__(self, settings: Settings, names: Iterable[str]) -> None:
         self._settings, self._names = settings, sorted(names)

@@ -36,8 +36,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class CallerForms:
-    """Bodies of one caller's requests, and its readers of results: JSON, or the format that a call names. Any
-    thread."""
+    """Writes arguments and makes readers of results: JSON, or the format that a call names. Any thread."""
 
     def __init__(self, service: str, schemas: Schemas, *, is_own: bool = False) -> None:
         self._service, self._schemas, self._is_own = service, schemas, is_own

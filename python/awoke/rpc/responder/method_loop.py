@@ -62,8 +62,10 @@ class MethodLoop:
             self.begin(following)
 
     def close(self) -> None:
-        """Cancels what still runs, and ends the thread: the group member has been closed, so that no result changes
-        anything. Does not block."""
+        """Cancels the calls that still run, and ends the thread. Does not block.
+
+        The group member has been closed before, so their results change nothing.
+        """
         self._loop.call_soon_threadsafe(self._cancel_tasks)
 
     def _cancel_task(self, task: asyncio.Task[Any]) -> None:
