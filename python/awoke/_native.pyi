@@ -7,15 +7,13 @@ from typing_extensions import TypeVar as TypeVarWithDefault
 from typing_extensions import disjoint_base
 
 from awoke.payloads.message import Record
+from awoke.rpc.call_options import Request
 from awoke.settings import EngineSettings
 from awoke.waiting.handles import Delivery
 
 _Value = TypeVar("_Value", covariant=True)
 _Key = TypeVarWithDefault("_Key", covariant=True, default=bytes | None)
 _Entry = TypeVar("_Entry")
-
-_Request = tuple[str, bytes, float, bytes | None, bytes | None, Sequence[tuple[str, bytes | str | None]] | None]
-"""Method, body, time-out in seconds, key, idempotency key and headers."""
 
 def librdkafka_version() -> str:
     """Returns the version of librdkafka that is built in."""
@@ -1046,19 +1044,17 @@ class Caller:
         timeout_s: float,
         events: EventBox,
     ) -> Caller: ...
-    def call(
-        self, request: _Request, replies: int = 1, window: int | None = None, may_wait: bool = True
-    ) -> Call | None:
+    def call(self, request: Request, replies: int = 1, window: int | None = None, may_wait: bool = True) -> Call | None:
         """Makes a call; returns None if there is no room and it may not wait.
 
         Blocks with the GIL released if it waits.
         """
-    def ask(self, request: _Request) -> tuple[str, bytes | str | None, str | None]:
+    def ask(self, request: Request) -> tuple[str, bytes | str | None, str | None]:
         """Makes a call, waits for the reply, and takes it: `call`, `wait` and `result` in one.
 
         Blocks with the GIL released.
         """
-    def cast(self, request: _Request) -> DeliveryHandle:
+    def cast(self, request: Request) -> DeliveryHandle:
         """Sends a request without a reply. Blocks with the GIL released while the producer's queue is full."""
     def replies_at(self) -> tuple[str, int]:
         """Topic and partition of the caller's replies."""

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 
 import awoke
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.runner import AppRunner
 from tests.support.clusters import unique
 from tests.support.entrances import WITHIN_S, Client, begin_transaction, produce, read, start_app
@@ -127,9 +127,9 @@ def new_service(broker: SecureBroker) -> tuple[str, str]:
     """Creates the topics of a service; returns its name, and the topic of calls."""
     service = unique("service")
     with awoke.Admin(broker.plain) as admin:
-        for name in Topics.of(service):
+        for name in ServiceTopics.of(service):
             admin.create_topic(name)
-    return service, Topics.of(service).calls
+    return service, ServiceTopics.of(service).calls
 
 
 def assert_not_written(client: Client, topic: str) -> None:

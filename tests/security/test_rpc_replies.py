@@ -11,9 +11,10 @@ import pytest
 
 import awoke
 from awoke import rpc
+from awoke.rpc import topics
 from awoke.rpc import topics as rpc_topics
-from awoke.rpc.protocol import Topics
-from awoke.rpc.responder import reply_topics
+from awoke.rpc.protocol import ServiceTopics
+from awoke.rpc.topics import ReplyTopics
 from awoke.settings import Settings
 from awoke.testing import running
 from tests.support.clusters import MockCluster, RealCluster
@@ -60,15 +61,15 @@ def test_a_call_whose_reply_partition_does_not_exist_is_not_executed(mock_cluste
 def test_a_partition_that_was_added_is_found(mock_cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     app = new_app(mock_cluster, partitions=2)
     counting(app)
-    for name in Topics.of(app.rpc.service):
+    for name in ServiceTopics.of(app.rpc.service):
         mock_cluster.create_topic(name, 2)
     with monkeypatch.context() as patch:
         deceived(patch, 1)
-        patch.setattr(reply_topics, "AGAIN_S", 0.0)
+        patch.setattr(topics, "AGAIN_S", 0.0)
         with running(app), awoke.Producer(mock_cluster.bootstrap_servers) as producer:
             patch.undo()
             wire = Wire(app, producer)
-            monkeypatch.setattr(reply_topics, "AGAIN_S", 0.0)
+            monkeypatch.setattr(topics, "AGAIN_S", 0.0)
             wire.call(b'["new"]', wire.headers(rpc_reply_partition="1"))
             assert wire.replies(1) == [("reply", "new")]
     assert wire.refused.items == []
@@ -127,10 +128,10 @@ def test_a_lookup_is_begun_once_at_a_time_and_not_too_often(monkeypatch: pytest.
         return dict.fromkeys(names, len(asked.items))
 
     monkeypatch.setattr(rpc_topics, "partitions_of", partitions_of)
-    found = reply_topics.ReplyTopics(Settings(), ["replies"])
+    found = ReplyTopics(Settings(), ["replies"])
     assert found.look_up() == {"replies": 1}
     assert not found.is_looking_again(told.add), "it was looked up just now"
-    monkeypatch.setattr(reply_topics, "AGAIN_S", 0.0)
+    monkeypatch.setattr(topics, "AGAIN_S", 0.0)
     assert found.is_looking_again(told.add)
     assert found.is_looking_again(told.add)
     go.set()

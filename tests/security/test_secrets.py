@@ -21,7 +21,7 @@ from awoke.observe import logs
 from awoke.observe.events import Events
 from awoke.observe.events.catalogue import CATALOGUE
 from awoke.observe.events.pump import deliver
-from awoke.rpc.caller.opening import Opening, ServiceAddress
+from awoke.rpc.caller.connection import Opening, ServiceAddress
 from awoke.rpc.responder import methods
 from awoke.settings import Settings, load
 from awoke.swarm.options import Options

@@ -14,9 +14,9 @@ import awoke
 from awoke._native import Job
 from awoke.declare.routing import Route
 from awoke.payloads.registry.schemas import Schemas
+from awoke.rpc.call_options import OutgoingCall
 from awoke.rpc.caller.client import shape_of
-from awoke.rpc.caller.forms import CallerForms
-from awoke.rpc.caller.plan import CallOptions, Planner
+from awoke.rpc.caller.exchange import CallerForms, Planner
 from awoke.runtime.jobs.instances import Instances
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -44,8 +44,8 @@ class Unusable:
 def test_a_result_that_could_not_be_read_is_refused_before_the_call() -> None:
     plan = Planner(1.0, frozenset(), False, None, CallerForms("shop", Schemas.none())).plan
     with pytest.raises(awoke.ConfigError, match=r"returns=.*Thread"):
-        plan("quote", (), {}, CallOptions(returns=threading.Thread))
-    assert plan("quote", (), {}, CallOptions(returns=int)).method == "quote"
+        plan(OutgoingCall(method="quote", returns=threading.Thread), (), {})
+    assert plan(OutgoingCall(method="quote", returns=int), (), {}).method == "quote"
 
 
 class Shop(Protocol):

@@ -101,7 +101,7 @@ REAL_TIME = {
         admin.connection admin.groups admin.topics asgi.lifespan console.reporter console.web.application
         declare.reader observe.ledger observe.web.listener observe.web.loop operate.dead_letters.replays
         payloads.registry.exchange payloads.registry.transport produce.producer rpc.caller.caller
-        rpc.responder.reply_topics rpc.responder.responder runtime.failures.crashes runtime.jobs.own_thread
+        rpc.responder.responder rpc.topics runtime.failures.crashes runtime.jobs.own_thread
         runtime.jobs.scope runtime.process.connections runtime.process.lifecycle runtime.process.runner
         runtime.process.stopping
     """,
@@ -109,11 +109,11 @@ REAL_TIME = {
         testing.idle testing.memory.running testing.outputs testing.probe testing.recorder
     """,
     "times that are measured and shown": """
-        cli.produce observe.broker_lines payloads.registry.request_counts rpc.responder.answers
+        cli.produce observe.broker_lines payloads.registry.request_counts rpc.responder.endings
         runtime.jobs.executor runtime.watch.observed swarm.admin swarm.node_control
     """,
     "timers of an event loop, set by the clock": """
-        rpc.responder.loop_receiver runtime.jobs.worker waiting.clock
+        rpc.responder.method_loop runtime.jobs.worker waiting.clock
     """,
     "the clock, where the native module is not loaded": """
         waiting.time

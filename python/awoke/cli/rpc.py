@@ -18,7 +18,7 @@ from awoke.errors import ConfigError, RpcError, page_command
 from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.cli.calling.arguments import ArgumentFormat
+    from awoke.cli.encoding.calls import ArgumentFormat
     from awoke.payloads.formats.format import Encoded
 
 app = group("rpc", "Call methods of a service over Kafka.")
@@ -51,7 +51,7 @@ def call(
     Each result of a stream is one line, printed when it comes. An argument in a format of a schema registry is written
     by the schema that the registry has for it, and a result is read by the schema that it names.
     """
-    from awoke.cli.calling.results import Results  # Here, because it loads formats, and `--help` needs none.
+    from awoke.cli.encoding.calls import ResultTexts  # Here, because it loads formats, and `--help` needs none.
     from awoke.payloads.registry.schemas import Schemas
 
     named = {name: value_of(text) for name, text in pairs(arguments, "an argument").items()}
@@ -61,7 +61,7 @@ def call(
         contextlib.closing(schemas),
         open_caller(service, bootstrap_servers, secret, kafka, **options) as caller,
     ):
-        results = Results(service, method, schemas)
+        results = ResultTexts(service, method, schemas)
         try:
             for result in called(caller, method, key, named):
                 say_json(results.json(result))
@@ -96,8 +96,8 @@ def called(caller: awoke.rpc.Caller, method: str, key: str | None, named: dict[s
         TypeError: The arguments can't be sent. RpcError: The method's, or the caller's. ConfigError: No registry is
         set. AwokeError: The registry gives no schema, or the arguments do not fit it.
     """
-    from awoke.cli.calling.results import RawFormat
-    from awoke.rpc.protocol import CALLER_WORDS
+    from awoke.cli.encoding.calls import RawFormat
+    from awoke.rpc.call_options import CALLER_WORDS
 
     raw = RawFormat()
     form = argument_format(caller, method) if CALLER_WORDS & named.keys() else None
@@ -133,7 +133,7 @@ def argument_format(caller: awoke.rpc.Caller, method: str) -> ArgumentFormat | N
         return None
     if found is None or found.get("argument_format") is None:
         return None
-    from awoke.cli.calling.arguments import ArgumentFormat  # Here, because calls with JSON do not need it.
+    from awoke.cli.encoding.calls import ArgumentFormat
 
     return ArgumentFormat(found)
 

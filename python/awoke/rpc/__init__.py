@@ -3,12 +3,10 @@
 from awoke._native import IncomingCall
 from awoke.errors import RpcError
 from awoke.rpc import errors
-from awoke.rpc.caller.blocking import BlockingCallWarning
-from awoke.rpc.caller.caller import Caller
+from awoke.rpc.caller.attempts import Retries
+from awoke.rpc.caller.caller import BlockingCallWarning, Caller, CallerOptions
 from awoke.rpc.caller.client import Proxy
-from awoke.rpc.caller.opening import CallerOptions
 from awoke.rpc.caller.pending import Gathered, PendingResult, Stream
-from awoke.rpc.caller.retries import Retries
 from awoke.rpc.context import current_call, deadline
 from awoke.rpc.errors import *  # noqa: F403  # A new code is a line in that file only.
 from awoke.rpc.responder.methods import Options, Rpc

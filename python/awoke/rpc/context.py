@@ -6,21 +6,12 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from typing import Any, Protocol, Unpack
 
 from awoke._native import IncomingCall
 from awoke.errors import ClosedError
-from awoke.payloads.message import RecordOptions
 from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
-
-
-class Sender(Protocol):
-    """Sends messages."""
-
-    def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
-        """Sends a message. Does not block."""
 
 
 class ForAnother(Exception):

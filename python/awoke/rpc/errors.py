@@ -24,7 +24,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from awoke.errors import BrokerUnreachable, ClosedError, OperationTimeout, QueueFull, RpcError, UnknownTopic
+from awoke.errors import (
+    BrokerUnreachable,
+    ClosedError,
+    MessageTooLarge,
+    OperationTimeout,
+    QueueFull,
+    RpcError,
+    UnknownTopic,
+)
 from awoke.payloads.registry.errors import RegistryError
 
 __all__ = [
@@ -205,3 +213,8 @@ STATUS_OF_OTHERS: Sequence[tuple[type[BaseException], int]] = (
 def streaming_error(name: str) -> RpcError:
     """Returns the error of a call that wants one result of a method that returns a stream."""
     return InvalidArgument(f"{name} returns a stream of results: use stream(…), not call(…)")
+
+
+def reply_too_large(error: MessageTooLarge) -> RpcError:
+    """Returns the error for a caller whose reply is larger than messages may be."""
+    return ResourceExhausted(f"the reply is too large: {error}", is_retryable=False)

@@ -2,6 +2,10 @@
 
 A *form* is an `awoke.codecs.Format` or such a class. All other types are JSON: calls use no codec of an app, so that
 callers and responders of several apps agree.
+
+The body of such a value is its bytes, with the headers that say how to read them. A body without headers is the bytes
+themselves. Else it begins with `MAGIC`. Then come the number of headers in two bytes; of each header its name and its
+value, each with its length in four bytes before it; and the bytes. `MAGIC` alone is None. Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -19,16 +23,18 @@ from awoke.payloads.formats.codec import takes_none
 from awoke.payloads.formats.format import Coding, Encoded, Format, Place, decoder_of, encoder_of, type_of
 from awoke.payloads.registry.errors import RegistryError, SchemaNotFound
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
-from awoke.rpc.envelope import closed, opened
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 
 STREAMS = (
     *(collections.abc.Iterator, collections.abc.Iterable, collections.abc.Generator),
     *(collections.abc.AsyncIterator, collections.abc.AsyncIterable, collections.abc.AsyncGenerator),
 )
 
+MAGIC = b"\xffrpc"
+
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
+Opened = tuple[bytes | None, list[tuple[str, bytes | None]]]
 
 
 def is_form(form: Any) -> bool:
@@ -93,12 +99,12 @@ def name_of(form: Any) -> str | None:
 
 def argument_place(service: str, method: str) -> Place:
     """Returns the place of a method's argument, which names the subject of its schema: `shop.rpc.calls.price-value`."""
-    return Place(f"{Topics.of(service).calls}.{method}", "value")
+    return Place(f"{ServiceTopics.of(service).calls}.{method}", "value")
 
 
 def result_place(service: str, method: str) -> Place:
     """Returns the place of a method's results: `shop.rpc.replies.price-value` is the subject of their schema."""
-    return Place(f"{Topics.of(service).replies}.{method}", "value")
+    return Place(f"{ServiceTopics.of(service).replies}.{method}", "value")
 
 
 def writer(form: Any, place: Place, schemas: Schemas) -> Write:
@@ -162,3 +168,50 @@ def _encoder(form: Any) -> Callable[[Any], Encoded]:
         return Encoded(protobuf_classes.encode(value))
 
     return encode
+
+
+def closed(encoded: Encoded | None) -> bytes:
+    """Returns a value, or None, as a body."""
+    if encoded is None:
+        return MAGIC
+    data, headers = encoded
+    if not headers and not data.startswith(MAGIC):
+        return data
+    parts = [MAGIC, len(headers).to_bytes(2)]
+    for pair in headers:
+        name, value = pair[0].encode(), pair[1]
+        parts += [len(name).to_bytes(4), name, len(value).to_bytes(4), value]
+    return b"".join((*parts, data))
+
+
+def opened(body: bytes) -> Opened:
+    """Returns the bytes of a value, or None, and the headers.
+
+    Raises:
+        ValueError: The body ends within its headers.
+    """
+    if not body.startswith(MAGIC):
+        return body, []
+    if len(body) == len(MAGIC):
+        return None, []
+    at = len(MAGIC) + 2
+    _check(body, at)
+    count = int.from_bytes(body[at - 2 : at])
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, at = _part(body, at)
+        value, at = _part(body, at)
+        headers.append((name.decode(), value))
+    return body[at:], headers
+
+
+def _part(body: bytes, at: int) -> tuple[bytes, int]:
+    _check(body, at + 4)
+    end = at + 4 + int.from_bytes(body[at : at + 4])
+    _check(body, end)
+    return body[at + 4 : end], end
+
+
+def _check(body: bytes, end: int) -> None:
+    if end > len(body):
+        raise ValueError("the body ends within its headers")

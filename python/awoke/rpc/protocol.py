@@ -16,9 +16,6 @@ PREFIX = "rpc-"
 WINDOW_MAX = 65_536
 """Most results of a stream that may be under way; a caller that allows more gets as many."""
 
-CALLER_WORDS = frozenset({"timeout_s", "key", "idempotent", "idempotency_key", "argument", "returns", "headers"})
-"""Options of a call beside its arguments: no parameter of a method may have such a name."""
-
 NAME_BYTES_MAX = 128
 """The longest name of a caller, and of a method."""
 
@@ -32,14 +29,14 @@ METHODS = "rpc.methods"
 """The method that every service has: it describes the others."""
 
 
-class Topics(NamedTuple):
+class ServiceTopics(NamedTuple):
     """The topics of a service."""
 
     calls: str
     replies: str
 
     @classmethod
-    def of(cls, service: str) -> Topics:
+    def of(cls, service: str) -> ServiceTopics:
         """Returns the topics of the service with this name."""
         return cls(f"{service}.rpc.calls", f"{service}.rpc.replies")
 

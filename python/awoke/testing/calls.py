@@ -14,7 +14,6 @@ from awoke.errors import ConfigError
 from awoke.payloads.formats import json
 from awoke.payloads.registry.schemas import SchemaNeeded, load_here
 from awoke.produce.producer import Producer
-from awoke.rpc.responder.answers import encoded
 from awoke.rpc.responder.methods import Method
 from awoke.runtime.jobs.handler_calls import HandlerCalls
 from awoke.runtime.jobs.instances import Instances, finished
@@ -184,9 +183,6 @@ async def _call_method(app: App, method: Method, arguments: dict[str, Any]) -> A
 
 
 def _check_result(method: Method, result: Any) -> None:
-    if method.result_form is None:
-        encoded(result, method.name)
-        return
     try:
         method.written(result)
     except SchemaNeeded as needed:

@@ -14,7 +14,7 @@ from awoke.app.app import App
 from awoke.declare.group_routes import OWN
 from awoke.errors import ConfigError, KafkaError, UnknownTopic
 from awoke.payloads.topics import Topic
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import KafkaValue
 
@@ -208,7 +208,7 @@ def topics_of(app: App) -> dict[str, int]:
         if route.partitions and route.topic in partitions:
             partitions[route.topic] = max(partitions[route.topic], max(route.partitions) + 1)
     if app.rpc.methods:
-        rpc = Topics.of(app.rpc.service)
+        rpc = ServiceTopics.of(app.rpc.service)
         partitions |= dict.fromkeys([rpc.calls, rpc.replies], app.rpc.settings.partitions)
     return partitions
 

@@ -89,16 +89,16 @@ class Probe:
         a fetch of other partitions that waits for `fetch.wait.max.ms`.
         """
         routes = [each for each in self.app.all_routes if reads_from_the_start(self.runner.settings, each)]
-        calls_start = self.app.rpc._start
+        calls_start = self.app.rpc.reads_from
         for route in routes:
             route.start = start_of(0)
-        self.app.rpc._start = ("offset", 0)
+        self.app.rpc.reads_from = ("offset", 0)
         try:
             yield
         finally:
             for route in routes:
                 route.start = None
-            self.app.rpc._start = calls_start
+            self.app.rpc.reads_from = calls_start
 
     @property
     def running(self) -> RunningApp:

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import awoke
+from awoke.payloads.formats import Encoded
 from awoke.payloads.registry import RegistryUnavailable, Schema, SchemaNotFound
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc import forms
-from awoke.rpc.envelope import MAGIC
+from awoke.rpc.forms import MAGIC, closed, opened
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Amount, Line
 
@@ -166,3 +167,40 @@ FORMS = [ORDERS, Line, awoke.json_schema(Order), awoke.protobuf(Line), awoke.enc
 def test_any_bytes_are_read_or_refused(form: Any, body: bytes, begin: bytes) -> None:
     with contextlib.suppress(msgspec.ValidationError, SchemaNeeded):
         forms.reader(form, PLACE, KnownSchemas(Schema("{}", "JSON")))(begin + body)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "body"),
+    [
+        (Encoded(b"data"), b"data"),
+        (Encoded(b""), b""),
+        (None, b"\xffrpc"),
+        (Encoded(b"d", (("h", b"12"),)), b"\xffrpc\0\1\0\0\0\1h\0\0\0\00212d"),
+        (Encoded(b"", (("h", b""), ("i", b"\0"))), b"\xffrpc\0\2\0\0\0\1h\0\0\0\0\0\0\0\1i\0\0\0\1\0"),
+        (Encoded(MAGIC), b"\xffrpc\0\0\xffrpc"),
+        (Encoded(MAGIC + b"more"), b"\xffrpc\0\0\xffrpcmore"),
+    ],
+)
+def test_a_body_is_opened_as_it_was_closed(encoded: Encoded | None, body: bytes) -> None:
+    assert closed(encoded) == body
+    data, headers = opened(body)
+    assert (data, tuple(headers)) == ((None, ()) if encoded is None else tuple(encoded))
+
+
+@pytest.mark.parametrize("end", range(len(MAGIC) + 1, 18))
+def test_a_body_that_ends_within_its_headers_is_refused(end: int) -> None:
+    body = closed(Encoded(b"", (("name", b"va"),)))
+    assert len(body) == 20
+    with pytest.raises(ValueError, match="ends within its headers"):
+        opened(body[:end])
+
+
+def test_a_count_or_a_length_that_is_too_large_is_refused() -> None:
+    for wrong in (b"\xff\xff", b"\0\1\xff\xff\xff\xffab"):
+        with pytest.raises(ValueError, match="ends within its headers"):
+            opened(MAGIC + wrong)
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="utf-8"):
+        opened(MAGIC + b"\0\1\0\0\0\1\xff\0\0\0\0")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from awoke._native import Signal
-from awoke.rpc.caller.closing import Closing
+from awoke.rpc.caller.connection import RetryPause
 from awoke.runtime.jobs.scope import Pause, StopToken
 from awoke.swarm.policy import RestartPolicy
 from awoke.testing import VirtualClock
@@ -121,7 +121,7 @@ def test_a_wait_on_a_thread_is_ended_by_the_clock_and_by_its_signal(clock: Virtu
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("pause", [Closing().pause(HOUR_S), Pause(StopToken(), HOUR_S)])
+@pytest.mark.parametrize("pause", [RetryPause(Signal(), HOUR_S), Pause(StopToken(), HOUR_S)])
 def test_a_back_off_on_a_loop_is_over_at_its_moment(clock: VirtualClock, pause: Pause) -> None:
     async def waits() -> bool:
         task = asyncio.ensure_future(_awaited(pause))

@@ -35,13 +35,13 @@ def test_call(awoke_run, monkeypatch):
         return f"price of {sku}"
 
     def make_route(responder, make=Responder._make_route):
-        starts.append(responder._rpc._start)
+        starts.append(responder._rpc.reads_from)
         return make(responder)
 
     monkeypatch.setattr(Responder, "_make_route", make_route)
     awoke_run(app)
     assert starts == [("offset", 0)]
-    assert app.rpc._start == ("earliest", 0)
+    assert app.rpc.reads_from == ("earliest", 0)
     assert app.caller("prices").call("quote", sku="A1") == "price of A1"
 """
     inner(pytester, test).assert_outcomes(passed=1)

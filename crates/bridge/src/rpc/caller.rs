@@ -23,7 +23,7 @@ pub struct Caller {
     inner: Open<engine::Caller>,
 }
 
-/// The service that a caller calls: `awoke.rpc.caller.opening.ServiceAddress`.
+/// The service that a caller calls: `awoke.rpc.caller.connection.ServiceAddress`.
 #[derive(FromPyObject)]
 struct ServiceAddress {
     calls_topic: String,

@@ -11,8 +11,8 @@ from awoke.console.commands.service import METHOD
 from awoke.console.commands.verbs import Value, checked, checked_text
 from awoke.console.topics import service_of
 from awoke.console.views import Answer
+from awoke.rpc.caller.attempts import Retries
 from awoke.rpc.caller.caller import Caller
-from awoke.rpc.caller.retries import Retries
 from awoke.settings import Settings
 
 TIMEOUT_S = 10.0

@@ -31,7 +31,7 @@ from awoke.errors import AwokeError
 from awoke.observe.events import ClientError, Event, Events, EventSource
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.context import ForAnother, current_call
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.responder import Responder
 from awoke.rpc.topics import RETENTION
@@ -142,7 +142,7 @@ class CommandService:
                 return
             self._admin = Admin(settings=self._settings)
         try:
-            calls = dict.fromkeys(Topics.of(self._service), RETENTION)
+            calls = dict.fromkeys(ServiceTopics.of(self._service), RETENTION)
             ensure(self._admin, {**calls, **self._topics.command_configs}, START_TIMEOUT_S)
         finally:
             self._admin.close()
@@ -172,7 +172,7 @@ class CommandService:
     def _methods(self) -> Rpc:
         rpc = Rpc(self._service)
         # From the first message, where nothing is committed: a call may come before the end is looked up.
-        rpc._partitions = [0]
+        rpc.reads_partitions = [0]
         secret = self._settings.console_secret
         rpc.options(threads=THREADS, secret=None if secret is None else secret.encode())
         rpc.method(name=METHOD)(self.command)

@@ -18,7 +18,7 @@ from awoke.payloads.formats.format import Description
 from awoke.payloads.message import Outgoing, Record
 from awoke.payloads.topics import Topic
 from awoke.preconditions.signatures import signature_of
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 from awoke.rpc.responder.methods import Method, Rpc
 
 VERSION = "3.0.0"
@@ -172,7 +172,7 @@ class _Document:
 
     def _method(self, method: Method) -> None:
         service = self._app.rpc.service
-        topics, name = Topics.of(service), method.name
+        topics, name = ServiceTopics.of(service), method.name
         method.prepare(service, is_early=True)
         calls, replies = self._channel(topics.calls), self._channel(topics.replies)
         hints = typing.get_type_hints(method.function, include_extras=True)

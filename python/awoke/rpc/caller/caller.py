@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import time
+import warnings
 from asyncio.events import _get_running_loop
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from awoke._native import DeliveryHandle
 from awoke.errors import ConfigError, RpcError
@@ -17,17 +20,14 @@ from awoke.observe.tracing import Tracer
 from awoke.payloads.registry.opening import schemas_of
 from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
 from awoke.rpc import protocol
-from awoke.rpc.caller.blocking import warn_blocking
-from awoke.rpc.caller.calling import Calling
+from awoke.rpc.call_options import Headers, OutgoingCall
+from awoke.rpc.caller.attempts import Attempts, Retries, RetryBudget
 from awoke.rpc.caller.client import Proxy, client_of
-from awoke.rpc.caller.forms import CallerForms
-from awoke.rpc.caller.opening import CallerOptions, Opening, ServiceAddress
-from awoke.rpc.caller.pending import Gathered, Gathering, PendingResult, Stream
-from awoke.rpc.caller.plan import CallOptions, Headers, Plan, Planner
-from awoke.rpc.caller.reading import Reading
-from awoke.rpc.caller.retries import Retries, RetryBudget
+from awoke.rpc.caller.connection import CallerConnection, Opening, ServiceAddress
+from awoke.rpc.caller.exchange import CallerForms, Planner, ReplyReader
+from awoke.rpc.caller.pending import Gathered, PendingResult, ScatteredCall, Stream
 from awoke.rpc.errors import KINDS, NobodyThere
-from awoke.rpc.protocol import WINDOW_MAX, Topics
+from awoke.rpc.protocol import WINDOW_MAX, ServiceTopics
 from awoke.settings import KafkaValue, Settings, load
 from awoke.settings.oauth import TokenFunction
 from awoke.waiting.drive import drive, elsewhere
@@ -35,7 +35,46 @@ from awoke.waiting.drive import drive, elsewhere
 TIMEOUT_S = 5.0
 """Time that a call waits unless its caller says otherwise."""
 
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
 Methods = TypeVar("Methods")
+
+
+class BlockingCallWarning(RuntimeWarning):
+    """A blocking method was used on the thread of a running event loop, which does nothing else meanwhile."""
+
+
+def warn_blocking(method: str, instead: str) -> None:
+    """Warns at the line outside of this package that blocks. Python shows a warning once for each such line."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    text = f"Caller.{method} blocks the event loop that runs on this thread: use {instead}"
+    warnings.warn(text, BlockingCallWarning, stacklevel=level)
+
+
+class CallerOptions(TypedDict, total=False):
+    """The arguments of `Caller` that go by name."""
+
+    name: str
+    group: str | None
+    checks_group: bool
+    timeout_s: float
+    retries: Retries | None
+    idempotent: Iterable[str]
+    errors: Iterable[type[RpcError]]
+    secret: bytes | None
+    calls_max: int
+    bytes_max: int
+    reply_bytes_max: int
+    window: int
+    create_topics: bool
+    partitions: int
+    kafka: Mapping[str, KafkaValue] | None
+    oauth_token: TokenFunction | None
+    settings: Settings | None
+    events: Events | None
+    schemas: Schemas | None
 
 
 class Caller:
@@ -101,7 +140,7 @@ class Caller:
         self.timeout_s = timeout_s
         budget = RetryBudget(retries or Retries())
         self._forms = CallerForms(service, schemas or schemas_of(settings), is_own=schemas is None)
-        reading = Reading(service, {**KINDS, **{kind.code: kind for kind in errors}}, self._forms)
+        reader = ReplyReader(service, {**KINDS, **{kind.code: kind for kind in errors}}, self._forms)
         conventions = settings.tracing_conventions
         tracer = Tracer(name or service, group or service, conventions) if settings.tracing else None
         is_retried = budget.retries.attempts > 1
@@ -112,12 +151,13 @@ class Caller:
             )
             raise ConfigError(text, "group")
         group = (group or service) if checks_group else ""
-        at = Topics.of(service)
+        at = ServiceTopics.of(service)
         address = ServiceAddress(at.calls, at.replies, group, name, calls_max, bytes_max, reply_bytes_max, secret)
         opening = Opening(service, settings, address, events, create_topics, partitions)
-        self._calling = Calling(opening, reading, budget, window)
+        self._connection = CallerConnection(opening)
+        self._attempts = Attempts(self._connection, reader, budget, window)
         if _get_running_loop() is None:
-            self._calling.open()
+            self._connection.open()
 
     @classmethod
     async def open(cls, service: str, bootstrap_servers: str | None = None, **options: Unpack[CallerOptions]) -> Self:
@@ -161,9 +201,17 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("call", "await caller.acall(…)")
-        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers, argument)
-        plan = self._plan(method, args, kwargs, options)
-        return self._calling.result_blocking(plan, returns)
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            key=key,
+            idempotent=idempotent,
+            idempotency_key=idempotency_key,
+            argument=argument,
+            returns=returns,
+            headers=headers,
+        )
+        return self._attempts.result_blocking(self._plan(call, args, kwargs))
 
     async def acall(
         self,
@@ -180,19 +228,27 @@ class Caller:
         **kwargs: Any,
     ) -> Any:
         """As `call`, awaited on the running loop. A task that is cancelled cancels its call."""
-        options = CallOptions(timeout_s, key, idempotent, idempotency_key, returns, headers, argument)
-        plan = await self._planned(method, args, kwargs, options)
-        return await self._calling.result(plan, returns)
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            key=key,
+            idempotent=idempotent,
+            idempotency_key=idempotency_key,
+            argument=argument,
+            returns=returns,
+            headers=headers,
+        )
+        return await self._attempts.result(await self._planned(call, args, kwargs))
 
-    async def _planned(self, *call: Any) -> Plan:
-        """Returns the plan of a call. Loads the schemas that its argument needs. A flow."""
+    async def _planned(self, call: OutgoingCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OutgoingCall:
+        """Plans a call. Loads the schemas that its argument needs. A flow."""
         for _ in range(LOADS_MAX):
             try:
-                return self._plan(*call)
+                return self._plan(call, args, kwargs)
             except SchemaNeeded as needed:
                 missing = needed
             await elsewhere(missing.load)
-        return self._plan(*call)
+        return self._plan(call, args, kwargs)
 
     def submit(
         self,
@@ -214,9 +270,17 @@ class Caller:
         Raises:
             ResourceExhausted: there was no room in time; EncodeError; ClosedError; ForkedClientError; TypeError.
         """
-        options = CallOptions(timeout_s, key, None, idempotency_key, returns, headers, argument)
-        plan = self._plan(method, args, kwargs, options)
-        return PendingResult(self._calling.reading, plan, drive(self._calling.begin(plan)), returns)
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            key=key,
+            idempotency_key=idempotency_key,
+            argument=argument,
+            returns=returns,
+            headers=headers,
+        )
+        begun = drive(self._attempts.begin(self._plan(call, args, kwargs)))
+        return PendingResult(self._attempts.reader, call, begun)
 
     def cast(
         self,
@@ -234,9 +298,16 @@ class Caller:
 
         The method is not begun later than `timeout_s` from now. Blocks and raises as `submit`.
         """
-        options = CallOptions(timeout_s, key, idempotency_key=idempotency_key, headers=headers, argument=argument)
-        plan = self._plan(method, args, kwargs, options)
-        return self._calling.open().cast(plan.request(plan.left_s()))
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            key=key,
+            idempotency_key=idempotency_key,
+            argument=argument,
+            headers=headers,
+        )
+        self._plan(call, args, kwargs)
+        return self._connection.open().cast(call.request(call.left_s()))
 
     def stream(
         self,
@@ -256,9 +327,16 @@ class Caller:
         Leaving the iteration cancels the call. A rejected one is made again, as by `call`; one that has begun is not.
         Raises as `submit`, and, while iterating, as `call`.
         """
-        options = CallOptions(timeout_s, key, returns=returns, headers=headers, argument=argument)
-        plan = self._plan(method, args, kwargs, options)
-        return Stream(self._calling, plan, drive(self._calling.begin_stream(plan)), returns)
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            key=key,
+            argument=argument,
+            returns=returns,
+            headers=headers,
+        )
+        begun = drive(self._attempts.begin_stream(self._plan(call, args, kwargs)))
+        return Stream(self._attempts, call, begun)
 
     def scatter(
         self,
@@ -280,9 +358,15 @@ class Caller:
         """
         if _get_running_loop() is not None:
             warn_blocking("scatter", "await caller.ascatter(…)")
-        options = CallOptions(timeout_s, returns=returns, headers=headers, argument=argument)
-        plan = self._plan(method, args, kwargs, options)
-        return drive(Gathering(self._calling, plan, replies, until, returns).run())
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            argument=argument,
+            returns=returns,
+            headers=headers,
+        )
+        self._plan(call, args, kwargs)
+        return drive(ScatteredCall(self._attempts, call, replies, until).gather())
 
     async def ascatter(
         self,
@@ -298,9 +382,15 @@ class Caller:
         **kwargs: Any,
     ) -> Gathered:
         """As `scatter`, awaited on the running loop."""
-        options = CallOptions(timeout_s, returns=returns, headers=headers, argument=argument)
-        plan = await self._planned(method, args, kwargs, options)
-        return await Gathering(self._calling, plan, replies, until, returns).run()
+        call = OutgoingCall(
+            method=method,
+            timeout_s=timeout_s,
+            argument=argument,
+            returns=returns,
+            headers=headers,
+        )
+        await self._planned(call, args, kwargs)
+        return await ScatteredCall(self._attempts, call, replies, until).gather()
 
     def proxy(self, *, timeout_s: float | None = None) -> Proxy:
         """Returns the service's methods as attributes: `shop.quote(sku="A1")`. The responder checks that they exist."""
@@ -365,7 +455,7 @@ class Caller:
 
     def open_calls(self) -> int:
         """Returns how many calls have not ended. Does not block."""
-        native = self._calling.native
+        native = self._connection.native
         return 0 if native is None else native.open_calls()
 
     def counters(self) -> dict[str, int]:
@@ -374,20 +464,20 @@ class Caller:
         Calls `begun` and `expired`; `replies`, and those that were `late`, `duplicate`, `unknown` (to no call of this
         caller), `foreign` (to other callers), `forged`, `too_large` or `undecodable`.
         """
-        native = self._calling.native
+        native = self._connection.native
         return {} if native is None else native.counters()
 
     @property
     def replies_at(self) -> tuple[str, int]:
         """Topic and partition of this caller's replies."""
-        return self._calling.open().replies_at()
+        return self._connection.open().replies_at()
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Ends all calls, those in a back-off included, and delivers sent requests. Blocks.
 
         Closing again does nothing.
         """
-        self._calling.close(timeout_s)
+        self._connection.close(timeout_s)
         self._forms.close()
 
     async def aclose(self, timeout_s: float = 5.0) -> None:
@@ -395,7 +485,7 @@ class Caller:
         await asyncio.to_thread(self.close, timeout_s)
 
     def __enter__(self) -> Self:
-        self._calling.open()
+        self._connection.open()
         return self
 
     def __exit__(
@@ -405,9 +495,9 @@ class Caller:
 
     async def __aenter__(self) -> Self:
         try:
-            await asyncio.to_thread(self._calling.open)
+            await asyncio.to_thread(self._connection.open)
         except asyncio.CancelledError:
-            self._calling.closing.close()
+            self._connection.refuse_calls()
             # The thread that opens goes on; it must leave nothing open behind.
             asyncio.get_running_loop().run_in_executor(None, self.close)
             raise

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from awoke.errors import ConfigError
 from awoke.payloads.formats import json
+from awoke.rpc.call_options import CALLER_WORDS
 from awoke.rpc.forms import form_in, is_form, only_form
-from awoke.rpc.protocol import CALLER_WORDS
 
 STREAMS = (collections.abc.Iterator, collections.abc.Iterable, collections.abc.Generator)
 ASYNC_STREAMS = (collections.abc.AsyncIterator, collections.abc.AsyncIterable, collections.abc.AsyncGenerator)
 AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 
 
-class Caller(Protocol):
+class ServiceCaller(Protocol):
     """Calls methods of a service."""
 
     @property
@@ -44,7 +44,7 @@ class Proxy:
         return partial(self._call, method)
 
 
-class Client:
+class TypedClient:
     """A service's methods as attributes, which are set when it is made."""
 
     def __init__(self, service: str, name: str) -> None:
@@ -60,7 +60,7 @@ class Client:
             raise AttributeError(text)
 
 
-class Shape(NamedTuple):
+class MethodShape(NamedTuple):
     """The call of a class's method."""
 
     name: str
@@ -74,7 +74,7 @@ class Shape(NamedTuple):
     """The format of the only argument; None: JSON."""
 
 
-def client_of(caller: Caller, methods: Any, timeout_s: float | None, *, is_async: bool = False) -> Any:
+def client_of(caller: ServiceCaller, methods: Any, timeout_s: float | None, *, is_async: bool = False) -> Any:
     """Returns an object with the public methods of a class. Each calls the service's method of its name.
 
     Raises:
@@ -82,7 +82,7 @@ def client_of(caller: Caller, methods: Any, timeout_s: float | None, *, is_async
     """
     if not isinstance(methods, type):
         raise ConfigError(f"a client is made of a typing.Protocol or a class, not of {methods!r}", "client")
-    client = Client(caller.service, methods.__name__)
+    client = TypedClient(caller.service, methods.__name__)
     for name, function in functions_of(methods):
         shape = shape_of(f"{methods.__name__}.{name}", name, function)
         if is_async and not shape.is_async:
@@ -108,7 +108,7 @@ def functions_of(methods: type) -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from found.items()
 
 
-def shape_of(path: str, name: str, function: Callable[..., Any]) -> Shape:
+def shape_of(path: str, name: str, function: Callable[..., Any]) -> MethodShape:
     """Reads a method's signature and annotations.
 
     Raises:
@@ -137,7 +137,7 @@ def shape_of(path: str, name: str, function: Callable[..., Any]) -> Shape:
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}", "client") from None
     argument = argument_of(path, {each.name: hints.get(each.name) for each in parameters})
-    return Shape(name, places, returns, is_async, is_stream, argument)
+    return MethodShape(name, places, returns, is_async, is_stream, argument)
 
 
 def argument_of(path: str, hints: Mapping[str, Any]) -> Any:
@@ -160,7 +160,7 @@ def result_of(hint: Any, origin: Any, is_stream: bool) -> Any:
     return inner[-1] if origin is collections.abc.Coroutine else inner[0]
 
 
-def calling(caller: Caller, shape: Shape, timeout_s: float | None) -> Callable[..., Any]:
+def calling(caller: ServiceCaller, shape: MethodShape, timeout_s: float | None) -> Callable[..., Any]:
     """Returns the function that calls a method of this shape."""
     name, returns, places = shape.name, shape.returns, shape.parameters
     remote = caller.stream if shape.is_stream else caller.acall if shape.is_async else caller.call

@@ -11,21 +11,24 @@ from awoke import _native
 from awoke.errors import RpcError
 from awoke.payloads.registry.schemas import SchemaNeeded, load_here
 from awoke.rpc import protocol
-from awoke.rpc.caller.calling import Calling, Stop
-from awoke.rpc.caller.plan import Plan
-from awoke.rpc.caller.reading import Part, Reading
+from awoke.rpc.call_options import OutgoingCall
+from awoke.rpc.caller.attempts import Attempts
+from awoke.rpc.caller.exchange import Part, ReplyReader
 from awoke.waiting.drive import drive
 from awoke.waiting.handles import call_back, resolve
 
 END = object()
 """There are no more results."""
 
+Stop = Callable[[list[Any]], bool]
+"""Tells, from the results so far, whether they are enough."""
+
 
 class PendingResult:
     """A call that was made, and has its result later. Any thread, any event loop."""
 
-    def __init__(self, reading: Reading, plan: Plan, native: _native.Call, returns: Any) -> None:
-        self._reading, self._plan, self._native, self._returns = reading, plan, native, returns
+    def __init__(self, reader: ReplyReader, call: OutgoingCall, native: _native.Call) -> None:
+        self._reader, self._call, self._native = reader, call, native
         self._part: Part | None = None
 
     def wait(self, timeout_s: float | None = None) -> Any:
@@ -41,7 +44,7 @@ class PendingResult:
                 self.cancel()  # Ctrl-C: the caller waits no longer.
                 raise
             if not is_there:
-                raise TimeoutError(f"{self._plan.method}: no result within {timeout_s} s")
+                raise TimeoutError(f"{self._call.method}: no result within {timeout_s} s")
         return self.result()
 
     def result(self) -> Any:
@@ -54,13 +57,12 @@ class PendingResult:
         if self._part is None:
             part = self._native.result()
             if part is None:
-                raise TimeoutError(f"{self._plan.method}: no result yet")
+                raise TimeoutError(f"{self._call.method}: no result yet")
             self._part = part
-        parts = (self._plan, self._part, self._returns)
         try:
-            return self._reading.read(*parts)
+            return self._reader.read(self._call, self._part)
         except SchemaNeeded as needed:
-            return load_here(self._reading.read, needed, *parts)
+            return load_here(self._reader.read, needed, self._call, self._part)
 
     def done(self) -> bool:
         """Tells whether the result is there. Does not block."""
@@ -94,18 +96,15 @@ class PendingResult:
             except asyncio.CancelledError:
                 self.cancel()
                 raise
-        try:
-            return self.result()
-        except SchemaNeeded as needed:
-            parts = (self._plan, self._part, self._returns)
-            return await self._reading.loaded(needed, self._reading.read, *parts)
+        assert self._part is not None
+        return await self._reader.read_loading(self._reader.read, self._call, self._part)
 
 
 class Stream:
     """The results of a call, one by one. One thread, or one task, iterates."""
 
-    def __init__(self, calling: Calling, plan: Plan, native: _native.Call, returns: Any) -> None:
-        self._calling, self._plan, self._native, self._returns = calling, plan, native, returns
+    def __init__(self, attempts: Attempts, call: OutgoingCall, native: _native.Call) -> None:
+        self._attempts, self._call, self._native = attempts, call, native
 
     def __iter__(self) -> Iterator[Any]:
         """Blocks between results. Raises RpcError when the call fails."""
@@ -129,21 +128,15 @@ class Stream:
 
     async def _next(self) -> Any:
         """Returns the next result, or `END`. A flow."""
+        attempts, reader = self._attempts, self._attempts.reader
         while True:
-            part = await self._calling.next_part(self._native)
+            part = await attempts.next_part(self._native)
             if part is None or part[0] == protocol.END:
                 return END
             try:
-                return await self._read(part)
+                return await reader.read_loading(reader.read_item, self._call, part)
             except RpcError as error:
-                self._native = await self._calling.repeat_stream(self._plan, error)
-
-    async def _read(self, part: Part) -> Any:
-        reading = self._calling.reading
-        try:
-            return reading.read_item(self._plan, part, self._returns)
-        except SchemaNeeded as needed:
-            return await reading.loaded(needed, reading.read_item, self._plan, part, self._returns)
+                self._native = await attempts.repeat_stream(self._call, error)
 
     def cancel(self) -> bool:
         """Cancels the call; returns False if it had ended. Does not block."""
@@ -169,20 +162,19 @@ class Gathered(NamedTuple):
     """True if the time was up before all of them had answered, or fewer were enough."""
 
 
-class Gathering:
-    """Collects the replies of several responders, as they come."""
+class ScatteredCall:
+    """A call of several responders, which collects their replies as they come."""
 
-    def __init__(self, calling: Calling, plan: Plan, replies: int, is_enough: Stop | None, returns: Any) -> None:
-        self._calling, self._plan, self._replies = calling, plan, replies
-        self._is_enough, self._returns = is_enough, returns
+    def __init__(self, attempts: Attempts, call: OutgoingCall, replies: int, is_enough: Stop | None) -> None:
+        self._attempts, self._call, self._replies, self._is_enough = attempts, call, replies, is_enough
         self._results: list[Any] = []
         self._errors: list[RpcError] = []
 
-    async def run(self) -> Gathered:
+    async def gather(self) -> Gathered:
         """Makes the call and waits until there are enough replies, or the time is up. A flow."""
-        call = await self._calling.begin(self._plan, replies=self._replies)
-        with cancelling(call):
-            while not await self._add(await self._calling.next_part(call)):
+        begun = await self._attempts.begin(self._call, replies=self._replies)
+        with cancelling(begun):
+            while not await self._add(await self._attempts.next_part(begun)):
                 pass
         return Gathered(self._results, self._errors, not self._has_all())
 
@@ -190,20 +182,14 @@ class Gathering:
         """Adds a reply; returns whether there are enough. A flow."""
         if part is None or part[0] == protocol.END or part[:2] == ("failed", "deadline_exceeded"):
             return True
+        reader = self._attempts.reader
         try:
-            self._results.append(await self._read(part))
+            self._results.append(await reader.read_loading(reader.read, self._call, part))
         except RpcError as error:
             if part[0] == "failed":
                 raise
             self._errors.append(error)
         return self._has_all() or (self._is_enough is not None and self._is_enough(self._results))
-
-    async def _read(self, part: Part) -> Any:
-        reading = self._calling.reading
-        try:
-            return reading.read(self._plan, part, self._returns)
-        except SchemaNeeded as needed:
-            return await reading.loaded(needed, reading.read, self._plan, part, self._returns)
 
     def _has_all(self) -> bool:
         return len(self._results) + len(self._errors) >= self._replies

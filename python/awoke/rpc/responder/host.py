@@ -14,26 +14,26 @@ from awoke.rpc.responder.call_log import CallLog
 from awoke.settings import Settings
 
 
-class Transactions(Protocol):
+class CallTransactions(Protocol):
     """Makes transaction entries."""
 
     def entry(self) -> TransactionEntry: ...
 
 
-class Tracer(Protocol):
+class CallTracer(Protocol):
     """Makes spans."""
 
     def message(self, message: Message[Any], handler: str) -> contextlib.AbstractContextManager[None]: ...
 
 
-class Metrics(Protocol):
+class CallMetrics(Protocol):
     """Counts."""
 
     def call_ended(self, method: str, outcome: str, queue_s: float, run_s: float) -> None: ...
     def reply_acknowledged(self, method: str, reply_s: float) -> None: ...
 
 
-class WithSchemas(Protocol):
+class ServingApp(Protocol):
     """An app, which has the schemas of a registry, and functions that are called between jobs."""
 
     @property
@@ -42,21 +42,21 @@ class WithSchemas(Protocol):
     def cleanups(self) -> BetweenJobs: ...
 
 
-class Host(Protocol):
+class ResponderHost(Protocol):
     """The process of a responder."""
 
     @property
-    def app(self) -> WithSchemas: ...
+    def app(self) -> ServingApp: ...
     @property
     def settings(self) -> Settings: ...
     @property
     def member(self) -> _native.GroupMember | None: ...
     @property
-    def transactions(self) -> Transactions | None: ...
+    def transactions(self) -> CallTransactions | None: ...
     @property
-    def tracer(self) -> Tracer | None: ...
+    def tracer(self) -> CallTracer | None: ...
     @property
-    def metrics(self) -> Metrics | None: ...
+    def metrics(self) -> CallMetrics | None: ...
     @property
     def call_log(self) -> CallLog | None:
         """Where calls are noted for a console; None where none looks."""

@@ -17,11 +17,11 @@ from awoke.errors import ConfigError, RpcError
 from awoke.payloads.registry.schemas import Schemas
 from awoke.preconditions.signatures import signature_of
 from awoke.rpc import forms
+from awoke.rpc.call_options import CALLER_WORDS
 from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
-from awoke.rpc.protocol import CALLER_WORDS, METHODS
-from awoke.rpc.responder.arguments import Arguments, check_result
-from awoke.rpc.responder.method_forms import MethodForms
+from awoke.rpc.protocol import METHODS
+from awoke.rpc.responder.method_values import Arguments, MethodForms, check_result
 from awoke.text.secrets import shown_fields, shown_repr
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -206,7 +206,7 @@ class Method:
         self._forms.check_loaded()
 
     def written(self, result: Any) -> bytes:
-        """Returns a result in the format of the method as a body.
+        """Returns a result as a body, in the format of the method.
 
         Raises:
             Internal: It does not fit. HandlerDidNotRun: It is a coroutine, another awaitable or a generator.
@@ -277,9 +277,9 @@ class Rpc:
     def __init__(self, service: str) -> None:
         self.service = service
         self.methods: dict[str, Method] = {}
-        self._start = ("earliest", 0)
+        self.reads_from = ("earliest", 0)
         """Where calls are read from, where no offset is committed. Tests set it."""
-        self._partitions: Sequence[int] | None = None
+        self.reads_partitions: Sequence[int] | None = None
         """The partitions that each process reads by itself; None: those that its group assigns. The console sets it."""
         self.settings = Options()
         self._mapped: dict[type[Exception], type[RpcError] | str] = {}

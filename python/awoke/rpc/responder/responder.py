@@ -1,15 +1,14 @@
 """Executes the calls of a service, in one process of its app.
 
-A call takes this way: the engine's admission control (who calls, may it, is there time; now or later) → `_run_call`, or
-`Rejections` if it is not executed → `Answers` → its job ends when the reply is acknowledged, or with its transaction.
+A call takes this way: the engine's admission control (who calls, may it, is there time; now or later) → `_run_call`, if
+it is executed → `Endings` → its job ends when the reply is acknowledged, or with its transaction.
 
 There is one thread more than may run methods at once, so that one of them always receives: a cancellation, an expired
 call and one too many are seen while all others are busy. The thread that receives a call executes it, if it may run;
 a thread that has ended one goes on with the next in the queue. A call that comes to an idle service changes threads
 once.
 
-A service whose methods are all `async def` has no such threads: the event loop receives its calls (`LoopReceiver`). A
-method that blocks the loop delays them, and cancellations, too.
+A service whose methods are all `async def` has no such threads: the event loop receives its calls (`MethodLoop`).
 
 Each thread `awoke-rpc-<number>`:
 1. Wait for a call that may run, or is not to be executed.
@@ -21,13 +20,11 @@ Each thread `awoke-rpc-<number>`:
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import threading
 import time
 from collections.abc import AsyncGenerator, Generator
-from functools import partial
 from typing import Any
 
 from awoke import _native
@@ -37,16 +34,15 @@ from awoke.errors import AwokeError
 from awoke.observe.events import Events
 from awoke.payloads.formats import json
 from awoke.rpc import protocol
-from awoke.rpc.context import ForAnother, call_all, current
-from awoke.rpc.errors import DeadlineExceeded, Unavailable, streaming_error
-from awoke.rpc.protocol import Topics
-from awoke.rpc.responder.answers import Answers, encoded
-from awoke.rpc.responder.host import Host
-from awoke.rpc.responder.loop_receiver import LoopReceiver
+from awoke.rpc.context import call_all, current
+from awoke.rpc.errors import Unavailable, streaming_error
+from awoke.rpc.protocol import ServiceTopics
+from awoke.rpc.responder.endings import Endings, PartitionWithdrawn, out_of_time
+from awoke.rpc.responder.host import ResponderHost
+from awoke.rpc.responder.method_loop import MethodLoop
 from awoke.rpc.responder.methods import Rpc
-from awoke.rpc.responder.rejections import Rejections
-from awoke.rpc.responder.reply_topics import ReplyTopics
-from awoke.rpc.responder.schema_loads import NotExecuted, SchemaLoads
+from awoke.rpc.responder.schema_loads import SchemaLoads
+from awoke.rpc.topics import ReplyTopics
 from awoke.settings import client_properties
 from awoke.waiting.clock import timeout
 from awoke.waiting.drive import ResultOf, drive, elsewhere, until
@@ -69,12 +65,12 @@ LOOK_AGAIN_S = 0.2
 class Responder:
     """Executes the calls of a service. `start` and `close` are called once; its threads do the rest."""
 
-    def __init__(self, host: Host, rpc: Rpc, events: Events, box: _native.EventBox) -> None:
+    def __init__(self, host: ResponderHost, rpc: Rpc, events: Events, box: _native.EventBox) -> None:
         rpc.prepare(host.app.schemas)
         host.app.schemas.check()
         self._host, self._rpc = host, rpc
         self._options = options = rpc.settings
-        self.topics = Topics.of(rpc.service)
+        self.topics = ServiceTopics.of(rpc.service)
         self.scheduler = _native.Scheduler()
         self.route = self._make_route()
         properties = client_properties(host.settings, **{**protocol.LINGER, **host.settings.kafka})
@@ -86,15 +82,12 @@ class Responder:
         )
         self._admission.set_reply_topics(self._reply_topics.look_up())
         self._replies = _native.CallReplies(self._producer)
-        self._answers = Answers(host, rpc, events, self._replies, self._admission)
-        self._rejections = Rejections(rpc, events, self._answers, self._replies, host.call_log)
+        self._endings = Endings(host, rpc, events, self._replies, self._admission)
         self._schema_loads = SchemaLoads(host.app.schemas, events)
         if host.call_log is not None:
             host.call_log.count = self.counts
         self._threads: list[threading.Thread] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self._loop: MethodLoop | None = None
 
     def _make_route(self) -> _native.Route:
         return _native.Route(
@@ -102,22 +95,21 @@ class Responder:
             self.scheduler,
             messages_max=IN_FLIGHT,
             bytes_max=self._options.waiting_bytes_max,
-            start=self._rpc._start,
+            start=self._rpc.reads_from,
             concurrency=Lanes("key", self._options.threads + 1, IN_FLIGHT, COMMIT_GAP_MAX, "one", IN_FLIGHT),
             is_transactional=self._options.mode == "exactly_once",
             request_clock_skew_s=self._options.clock_skew_s,
-            partitions=self._rpc._partitions,
+            partitions=self._rpc.reads_partitions,
         )
 
     def start(self) -> None:
         """Starts the threads. Calls come once the group has assigned partitions. Does not block."""
         are_async = [method.is_async for method in self._rpc.methods.values()]
         if any(are_async):
-            self._loop = asyncio.new_event_loop()
-            self._threads.append(threading.Thread(target=self._run_loop, name="awoke-rpc-loop", daemon=True))
+            self._loop = MethodLoop(self._admission, self._run_call)
+            self._threads.append(self._loop.thread)
         if self._loop is not None and all(are_async):
-            receiver = LoopReceiver(self._admission, self._loop, self._receive_on_loop)
-            self._loop.call_soon(receiver.start)
+            self._loop.receive(self._receive_on_loop)
         else:
             for number in range(self._options.threads + 1):
                 self._threads.append(threading.Thread(target=self._run, name=f"awoke-rpc-{number}", daemon=True))
@@ -128,7 +120,7 @@ class Responder:
         """Ends the threads and delivers the replies; returns threads that still run at the deadline. Blocks."""
         self.scheduler.close()
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._cancel_tasks)
+            self._loop.close()
         started = [thread for thread in self._threads if thread.ident is not None]
         for thread in started:
             thread.join(max(0.0, deadline_s - time.monotonic()))
@@ -164,12 +156,13 @@ class Responder:
                 call = self._execute(call)
 
     def _receive_on_loop(self, call: IncomingCall) -> None:
+        assert self._loop is not None
         reason = call.not_executed
         if reason is not None:
             self._end_not_executed(call, *reason)
         else:
             self._replies.leave_slot(call)
-            self._begin_task(call)
+            self._loop.begin(call)
 
     def _end_not_executed(self, call: IncomingCall, kind: str, reason: str) -> None:
         try:
@@ -177,10 +170,10 @@ class Responder:
             if reason == "reply_partition" and self._reply_topics.is_looking_again(set_topics):
                 self._replies.give_back(call, LOOK_AGAIN_S)  # The partition may be new.
             else:
-                self._rejections.end(call, kind, reason)
+                self._endings.end_unexecuted(call, kind, reason)
         except Exception:
             logger.exception("a call could not be answered (%s, %s); it is read again", kind, reason)
-            self._answers.give_back(call, 1.0)
+            self._endings.give_back(call, 1.0)
 
     # A call is executed.
 
@@ -189,69 +182,34 @@ class Responder:
         loop = self._loop
         if loop is not None and call.target.is_async:
             self._replies.leave_slot(call)
-            loop.call_soon_threadsafe(self._begin_task, call)
+            loop.begin_soon(call)
             return None
         drive(self._run_call(call))
         return self._admission.release(call)
 
-    def _begin_task(self, call: IncomingCall) -> None:
-        assert self._loop is not None
-        task = self._loop.create_task(self._execute_on_loop(call))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _execute_on_loop(self, call: IncomingCall) -> None:
-        # Within the task: a task that is cancelled before it begins would not end its call.
-        task = asyncio.current_task()
-        assert task is not None
-        call.when_cancelled(partial(self._cancel_task, task))
-        await self._run_call(call)
-        following = self._admission.release(call)
-        if following is not None and not self._is_closing:
-            self._begin_task(following)
-
-    def _cancel_task(self, task: asyncio.Task[Any]) -> None:
-        assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # The loop has ended, and with it the task.
-            self._loop.call_soon_threadsafe(task.cancel)
-
     async def _run_call(self, call: IncomingCall) -> None:
-        """Begins a call, runs its method, and answers it. A flow; raises nothing."""
+        """Begins a call, runs its method, and ends it. A flow; raises nothing."""
         try:
-            if await self._begin(call):
-                await self._answer(call)
-        except ForAnother:
-            self._answers.leave_to_another(call)
-        except PartitionWithdrawn:
-            self._answers.give_back(call)
+            if not await self._begin(call):
+                return
+            result, method = await self._call_method(call), call.target
+            if method.is_stream:
+                self._endings.reply(call, protocol.END, b"")
+            else:
+                body = method.written(result) if method.result_form is None else await self._body(call, result)
+                self._endings.reply(call, protocol.REPLY, body)
         except BaseException as error:
-            is_stopped = call.target.is_async and isinstance(error, asyncio.CancelledError)
-            told = Unavailable("the responder has stopped") if is_stopped else error
-            if call.target.is_async and isinstance(error, TimeoutError) and call.remaining_s <= 0:
-                told = out_of_time(call)
-            self._answers.send_error(call, told, is_shared=not is_stopped)
-
-    async def _answer(self, call: IncomingCall) -> None:
-        """Runs the method of a call and sends its result; or rejects the call, if a schema can't be had."""
-        try:
-            result = await self._call_method(call)
-        except NotExecuted as rejection:
-            self._rejections.reject_with(call, rejection.error)
-            return
-        if call.target.is_json or call.target.result_form is None or call.target.is_stream:
-            self._answers.send_result(call, result)
-        else:
-            self._answers.finish(call, protocol.REPLY, await self._body(call, result), None)
+            self._endings.fail(call, error)
 
     async def _begin(self, call: IncomingCall) -> bool:
         """Begins a call whose turn has come; returns whether it is to be executed. Commits its offset first, if it
         must."""
         reason = self._replies.begin(call)
         if reason == "fenced":
-            self._answers.give_back(call)
+            self._endings.give_back(call)
             return False
         if reason is not None:
-            self._rejections.reject(call, reason)
+            self._endings.reject(call, reason)
             return False
         mode = self._options.mode
         if mode == "at_most_once":
@@ -329,9 +287,9 @@ class Responder:
         return await loads.run_before(call, method.arguments, call.body)  # type: ignore[no-any-return]
 
     async def _body(self, call: IncomingCall, result: Any) -> bytes:
-        """Returns a result as a body."""
+        """Returns a result as a body. The schema that its format needs is loaded."""
         if call.target.result_form is None:
-            return encoded(result, call.method)
+            return call.target.written(result)  # type: ignore[no-any-return]
         return await self._schema_loads.run(call, call.target.written, result)  # type: ignore[no-any-return]
 
     async def _send_all(self, call: IncomingCall, results: AsyncGenerator[Any, None]) -> None:
@@ -347,7 +305,7 @@ class Responder:
                     await self._wait_for_credit(call)
                 if call.is_cancelled:
                     break
-                self._answers.send(call, protocol.ITEM, await self._body(call, result))
+                self._endings.send(call, protocol.ITEM, await self._body(call, result))
             else:
                 return
         if not call.was_cancelled:
@@ -373,45 +331,12 @@ class Responder:
             else:
                 raise PartitionWithdrawn
 
-    # The event loop of `async def` methods.
-
-    def _run_loop(self) -> None:
-        assert self._loop is not None
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
-
-    def _cancel_tasks(self) -> None:
-        """Cancels the tasks that still run: the group member has been closed, so their results change nothing."""
-        assert self._loop is not None
-        self._is_closing = True
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            waiting = asyncio.gather(*self._tasks, return_exceptions=True)
-            waiting.add_done_callback(lambda _: self._loop is not None and self._loop.stop())
-        else:
-            self._loop.stop()
-
-
-class PartitionWithdrawn(Exception):
-    """The partition of a call is given back: its next owner executes the call."""
-
 
 async def as_async(results: Generator[Any, None, None]) -> AsyncGenerator[Any, None]:
     """Gives the results of a generator, and closes it in the end."""
     with contextlib.closing(results):
         for result in results:
             yield result
-
-
-def out_of_time(call: IncomingCall) -> DeadlineExceeded:
-    """Returns the error of a call whose time is over."""
-    return DeadlineExceeded(f"{call.method} took too long")
 
 
 def check_wants_stream(call: IncomingCall) -> None:

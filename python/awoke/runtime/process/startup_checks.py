@@ -12,7 +12,7 @@ from awoke.payloads.declared_topics.differences import Difference, Row, numbers_
 from awoke.payloads.declared_topics.plan import Unread, compared_settings
 from awoke.payloads.topics import Topic
 from awoke.rpc import topics as rpc_topics
-from awoke.rpc.protocol import Topics
+from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.context import RunnableApp
 from awoke.settings import Settings, embedded
 
@@ -38,7 +38,7 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
     counts: dict[str, int] = {}
     if app.rpc.methods:
         partitions = app.rpc.settings.partitions
-        topics = Topics.of(app.rpc.service)
+        topics = ServiceTopics.of(app.rpc.service)
         rpc_topics.ensure(settings, topics, partitions)
         counts[topics.calls] = partitions
     is_compared = settings.topics_check != "off" and settings.bootstrap_servers not in embedded

@@ -13,12 +13,10 @@ from awoke import _native
 from awoke.errors import QueueFull
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import InvalidArgument, ResourceExhausted, Retries, Unavailable
-from awoke.rpc.caller.calling import Calling
-from awoke.rpc.caller.forms import CallerForms
-from awoke.rpc.caller.opening import Opening
-from awoke.rpc.caller.plan import CallOptions, Plan, Planner, Request
-from awoke.rpc.caller.reading import Part, Reading
-from awoke.rpc.caller.retries import RetryBudget
+from awoke.rpc.call_options import OutgoingCall, Request
+from awoke.rpc.caller.attempts import Attempts, RetryBudget
+from awoke.rpc.caller.connection import CallerConnection, Opening
+from awoke.rpc.caller.exchange import CallerForms, Part, Planner, ReplyReader
 from awoke.rpc.errors import KINDS
 from awoke.rpc.protocol import problem_of
 from awoke.waiting.drive import drive
@@ -156,10 +154,15 @@ class FakeOpening:
         return cast(_native.Caller, self._native), FakeSource()
 
 
-def calling_of(native: FakeCaller, retries: Retries) -> Calling:
-    return Calling(cast(Opening, FakeOpening(native)), Reading("shop", KINDS, FORMS), RetryBudget(retries), 4)
+def connection_of(native: FakeCaller) -> CallerConnection:
+    return CallerConnection(cast(Opening, FakeOpening(native)))
 
 
-def plan(**options: Any) -> Plan:
-    planner = Planner(2 * LONG_S, frozenset(), True, None, FORMS)
-    return planner.plan("quote", (), {}, CallOptions(**options))
+def attempts_of(native: FakeCaller, retries: Retries, connection: CallerConnection | None = None) -> Attempts:
+    reader = ReplyReader("shop", KINDS, FORMS)
+    return Attempts(connection or connection_of(native), reader, RetryBudget(retries), 4)
+
+
+def planned(timeout_s: float = 2 * LONG_S, **options: Any) -> OutgoingCall:
+    planner = Planner(timeout_s, frozenset(), True, None, FORMS)
+    return planner.plan(OutgoingCall(method="quote", **options), (), {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -12,9 +13,10 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.rpc.caller.blocking import BlockingCallWarning
-from awoke.rpc.caller.opening import Opening
-from awoke.rpc.caller.reading import Part
+from awoke.rpc.call_options import CALLER_WORDS, CallOptions
+from awoke.rpc.caller.caller import PACKAGE, BlockingCallWarning, warn_blocking
+from awoke.rpc.caller.connection import Opening
+from awoke.rpc.caller.exchange import Part
 from awoke.rpc.protocol import WINDOW_MAX
 from tests.unit.rpc.caller.fakes import AT_ONCE, BUSY, END, RESULT, FakeCaller, FakeSource, item
 
@@ -281,3 +283,48 @@ def test_a_service_is_waited_for_while_its_group_has_no_member(engine: Engine) -
 def test_a_service_that_does_not_answer_in_time_is_an_error(engine: Engine) -> None:
     with pytest.raises(rpc.DeadlineExceeded):
         engine.caller(NOBODY, ("failed", "deadline_exceeded", "")).wait_until_served()
+
+
+def test_the_warning_names_the_line_that_blocks_and_what_to_use() -> None:
+    with pytest.warns(BlockingCallWarning) as caught:
+        warn_blocking("call", "await caller.acall(…)")
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert "Caller.call blocks the event loop" in str(warning.message)
+    assert "use await caller.acall(…)" in str(warning.message)
+
+
+def test_frames_of_the_package_are_not_the_line_that_blocks() -> None:
+    names: dict[str, Any] = {"warn_blocking": warn_blocking}
+    source = "def call():\n    warn_blocking('call', 'acall')\ndef proxy():\n    call()\n"
+    exec(compile(source, f"{PACKAGE}caller/made_up.py", "exec"), names)
+    with pytest.warns(BlockingCallWarning) as caught:
+        names["proxy"]()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_each_line_is_warned_of_once() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            warn_blocking("call", "acall")
+        warn_blocking("scatter", "ascatter")
+    assert [str(warning.message).split()[0] for warning in caught] == ["Caller.call", "Caller.scatter"]
+
+
+def test_each_option_of_a_call_is_a_parameter_of_the_methods() -> None:
+    types = CallOptions.__annotations__
+
+    def options_of(method: Callable[..., Any]) -> dict[str, Any]:
+        return {name: hint for name, hint in method.__annotations__.items() if name in types}
+
+    ways: list[Callable[..., Any]] = [
+        rpc.Caller.submit,
+        rpc.Caller.cast,
+        rpc.Caller.stream,
+        rpc.Caller.scatter,
+        rpc.Caller.ascatter,
+    ]
+    assert set(options_of(rpc.Caller.call)) == CALLER_WORDS
+    assert options_of(rpc.Caller.acall) == options_of(rpc.Caller.call)
+    assert all(options_of(way).items() <= options_of(rpc.Caller.call).items() for way in ways)

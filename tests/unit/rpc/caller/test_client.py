@@ -14,7 +14,7 @@ import pytest
 
 import awoke
 from awoke import rpc
-from awoke.rpc.caller.client import Shape, shape_of
+from awoke.rpc.caller.client import MethodShape, shape_of
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 TYPED = Path("tests") / "typing" / "rpc_clients.py"
@@ -37,20 +37,20 @@ class Declared(Protocol):
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("plain", Shape("plain", ("sku", "quantity"), float, False, False)),
-        ("untyped", Shape("untyped", ("sku",), Any, False, False)),
-        ("nothing", Shape("nothing", (), type(None), False, False)),
-        ("many", Shape("many", (), list[int], False, False)),
-        ("iterator", Shape("iterator", (), int, False, True)),
-        ("iterable", Shape("iterable", (), int, False, True)),
-        ("generator", Shape("generator", (), int, False, True)),
-        ("awaited", Shape("awaited", (), float, True, False)),
-        ("awaitable", Shape("awaitable", (), float, True, False)),
-        ("coroutine", Shape("coroutine", (), float, True, False)),
-        ("stream", Shape("stream", (), int, True, True)),
+        ("plain", MethodShape("plain", ("sku", "quantity"), float, False, False)),
+        ("untyped", MethodShape("untyped", ("sku",), Any, False, False)),
+        ("nothing", MethodShape("nothing", (), type(None), False, False)),
+        ("many", MethodShape("many", (), list[int], False, False)),
+        ("iterator", MethodShape("iterator", (), int, False, True)),
+        ("iterable", MethodShape("iterable", (), int, False, True)),
+        ("generator", MethodShape("generator", (), int, False, True)),
+        ("awaited", MethodShape("awaited", (), float, True, False)),
+        ("awaitable", MethodShape("awaitable", (), float, True, False)),
+        ("coroutine", MethodShape("coroutine", (), float, True, False)),
+        ("stream", MethodShape("stream", (), int, True, True)),
     ],
 )
-def test_a_method_is_called_as_it_is_declared(name: str, shape: Shape) -> None:
+def test_a_method_is_called_as_it_is_declared(name: str, shape: MethodShape) -> None:
     assert shape_of(name, name, getattr(Declared, name)) == shape
 
 

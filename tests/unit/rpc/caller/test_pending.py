@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from awoke import _native, rpc
-from awoke.rpc.caller.calling import Stop
-from awoke.rpc.caller.pending import Gathered, Gathering, PendingResult, Stream
-from awoke.rpc.caller.reading import Part, Reading
+from awoke.rpc.caller.exchange import Part, ReplyReader
+from awoke.rpc.caller.pending import Gathered, PendingResult, ScatteredCall, Stop, Stream
 from awoke.rpc.errors import KINDS
 from awoke.waiting.drive import drive
 from tests.support.waiting import Collected
@@ -28,15 +27,15 @@ from tests.unit.rpc.caller.fakes import (
     FakeCall,
     FakeCaller,
     Run,
-    calling_of,
+    attempts_of,
     item,
-    plan,
+    planned,
 )
 from tests.unit.runtime.fakes import wait_for_callbacks
 
 
-def pending(call: FakeCall, returns: Any = Any) -> PendingResult:
-    return PendingResult(Reading("shop", KINDS, FORMS), plan(), cast(_native.Call, call), returns)
+def pending(call: FakeCall) -> PendingResult:
+    return PendingResult(ReplyReader("shop", KINDS, FORMS), planned(), cast(_native.Call, call))
 
 
 def test_a_result_is_there_as_often_as_it_is_asked_for() -> None:
@@ -152,8 +151,8 @@ READS = pytest.mark.parametrize("read", [read_blocking, read_on_loop], ids=["blo
 
 
 def stream_of(native: FakeCaller) -> Stream:
-    calling, made = calling_of(native, AT_ONCE), plan()
-    return Stream(calling, made, drive(calling.begin_stream(made)), int)
+    attempts, call = attempts_of(native, AT_ONCE), planned(returns=int)
+    return Stream(attempts, call, drive(attempts.begin_stream(call)))
 
 
 @READS
@@ -190,7 +189,9 @@ def test_a_stream_that_fails_gives_what_came_before(read: Read) -> None:
 
 
 def gathered(run: Run, native: FakeCaller, replies: int, is_enough: Stop | None = None) -> Gathered:
-    found: Gathered = run(Gathering(calling_of(native, AT_ONCE), plan(), replies, is_enough, int).run())
+    found: Gathered = run(
+        ScatteredCall(attempts_of(native, AT_ONCE), planned(returns=int), replies, is_enough).gather()
+    )
     return found
 
 

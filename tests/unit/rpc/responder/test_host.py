@@ -14,16 +14,16 @@ from tests.support.protocols import missing_parts, parts_of
 
 
 def test_the_apps_own_group_is_a_host() -> None:
-    group: host.Host = AppRunner(awoke.App("host")).own  # mypy compares the types of its parts.
-    assert missing_parts(host.Host, group) == set()
+    group: host.ResponderHost = AppRunner(awoke.App("host")).own  # mypy compares the types of its parts.
+    assert missing_parts(host.ResponderHost, group) == set()
 
 
 @pytest.mark.parametrize(
     ("protocol", "kind"),
     [
-        (host.Transactions, Transactions),
-        (host.Metrics, Recorder),
-        (host.Tracer, Tracer),
+        (host.CallTransactions, Transactions),
+        (host.CallMetrics, Recorder),
+        (host.CallTracer, Tracer),
     ],
 )
 def test_the_parts_of_a_group_are_those_of_a_host(protocol: type, kind: type) -> None:

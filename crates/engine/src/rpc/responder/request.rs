@@ -86,7 +86,7 @@ pub enum RejectReason {
 }
 
 impl RejectReason {
-    /// The name that the errors of `awoke.rpc.responder.rejections` are found by.
+    /// The name that the errors of `awoke.rpc.responder.endings` are found by.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Expired => "expired",

@@ -1,16 +1,20 @@
-"""A caller is opened: its topics are checked or made, then it connects, with the user's properties before awoke's."""
+"""A caller's connection: opened on first use with the user's properties before awoke's, and closed once."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from awoke.errors import UnknownTopic
-from awoke.rpc.caller import opening as module
-from awoke.rpc.caller.opening import Opening, ServiceAddress
+from awoke.errors import ClosedError, UnknownTopic
+from awoke.rpc.caller import connection as module
+from awoke.rpc.caller.connection import CallerConnection, Opening, ServiceAddress
 from awoke.settings import Settings
+from awoke.waiting.drive import until
+from tests.unit.rpc.caller.fakes import LONG_S, RESULT, WAYS, FakeCaller, Run, connection_of
 
 ADDRESS = ServiceAddress("shop.rpc.calls", "shop.rpc.replies", "shop", "web", 1, 2, 3, b"hunter2")
 TOPICS = ("shop.rpc.calls", "shop.rpc.replies")
@@ -96,3 +100,92 @@ def test_both_names_of_the_time_out_of_a_request_decide(fakes: Fakes, name: str)
 def test_the_secret_of_a_service_is_not_shown() -> None:
     assert "hunter2" not in repr(ADDRESS)
     assert "shop.rpc.calls" in repr(ADDRESS)
+
+
+def unused() -> CallerConnection:
+    return connection_of(FakeCaller(RESULT))
+
+
+async def paused(connection: CallerConnection, delay_s: float) -> bool:
+    return await until(connection.pause(delay_s))
+
+
+@WAYS
+def test_a_pause_ends_with_its_time_or_at_once_when_closed(run: Run) -> None:
+    connection = unused()
+    assert run(paused(connection, 0.0)) is False
+    assert not connection.is_closed
+    connection.refuse_calls()
+    assert run(paused(connection, LONG_S)) is True
+    assert connection.is_closed
+
+
+def test_closing_ends_the_pauses_of_all_threads_and_tasks() -> None:
+    connection, results, together = unused(), list[bool](), threading.Barrier(3)
+
+    def wait() -> None:
+        together.wait(30)
+        results.append(connection.pause(LONG_S).wait())
+
+    async def run() -> list[bool]:
+        tasks = [asyncio.create_task(paused(connection, LONG_S)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(together.wait, 30)
+        connection.refuse_calls()
+        return await asyncio.wait_for(asyncio.gather(*tasks), 30)
+
+    threads = [threading.Thread(target=wait) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert asyncio.run(run()) == [True, True, True]
+    for thread in threads:
+        thread.join(30)
+    assert results == [True, True]
+
+
+def test_another_thread_ends_the_pause_of_a_task() -> None:
+    connection = unused()
+
+    async def run() -> bool:
+        task = asyncio.create_task(paused(connection, LONG_S))
+        await asyncio.to_thread(connection.refuse_calls)
+        return await asyncio.wait_for(task, 30)
+
+    assert asyncio.run(run()) is True
+
+
+def test_a_task_that_was_cancelled_or_whose_loop_has_ended_is_not_woken() -> None:
+    connection = unused()
+
+    async def run() -> None:
+        task = asyncio.create_task(paused(connection, LONG_S))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    async def leave() -> None:
+        waiting = iter(connection.pause(LONG_S).__await__())
+        next(waiting)  # It waits on a loop that ends before it.
+        left.append(waiting)
+
+    left: list[object] = []
+    asyncio.run(run())
+    asyncio.run(leave())
+    connection.refuse_calls()
+    assert connection.is_closed
+    left.clear()
+
+
+def test_closing_again_does_nothing() -> None:
+    connection = unused()
+    connection.refuse_calls()
+    connection.refuse_calls()
+    assert connection.pause(LONG_S).wait() is True
+
+
+def test_a_caller_that_was_closed_before_its_first_use_is_not_opened() -> None:
+    connection = unused()
+    connection.close(0.0)
+    with pytest.raises(ClosedError):
+        connection.open()

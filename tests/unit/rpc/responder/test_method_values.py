@@ -1,20 +1,115 @@
-"""The formats of a method: by options, by annotations, and what contradicts them."""
+"""Arguments and results of methods: read and written as their annotations say, as JSON or in a format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import typing
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
 
 import msgspec
+import pydantic
 import pytest
 
 import awoke
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc import Internal, InvalidArgument
-from awoke.rpc.responder.method_forms import MethodForms
+from awoke.rpc.responder.method_values import Arguments, MethodForms, check_result
 from awoke.rpc.responder.methods import Method, Rpc
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Line, Note
+
+
+class Money(msgspec.Struct):
+    amount: float
+
+
+class Plain: ...
+
+
+class Article(pydantic.BaseModel):
+    sku: str
+    quantity: pydantic.PositiveInt = 1
+
+
+def quote(sku: str, quantity: int = 1, price: Money | None = None) -> None: ...
+def optional(note: str = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013
+def anything(value) -> None: ...  # type: ignore[no-untyped-def]
+def nothing() -> None: ...
+def place(order: Article, orders: list[Article] = []) -> None: ...  # noqa: B006
+
+
+def read(function: Callable[..., Any], body: bytes) -> dict[str, Any]:
+    return Arguments(function, typing.get_type_hints(function)).read(body)
+
+
+@pytest.mark.parametrize(
+    ("function", "body", "arguments"),
+    [
+        (quote, b'{"sku":"A1"}', {"sku": "A1", "quantity": 1, "price": None}),
+        (quote, b'["A1",2,{"amount":3}]', {"sku": "A1", "quantity": 2, "price": Money(3.0)}),
+        (quote, b'{"price":{"amount":3},"sku":"A1"}', {"sku": "A1", "quantity": 1, "price": Money(3.0)}),
+        (optional, b'{"note":null}', {"note": None}),
+        (anything, b'[{"a":[1]}]', {"value": {"a": [1]}}),
+        (nothing, b"", {}),
+        (nothing, b"[]", {}),
+        (nothing, b"{}", {}),
+        (place, b'[{"sku":"A1"}]', {"order": Article(sku="A1"), "orders": []}),
+        (
+            place,
+            b'{"order":{"sku":"A"},"orders":[{"sku":"B"}]}',
+            {"order": Article(sku="A"), "orders": [Article(sku="B")]},
+        ),
+    ],
+)
+def test_arguments_come_by_name_or_in_order(function: Any, body: bytes, arguments: dict[str, Any]) -> None:
+    assert read(function, body) == arguments
+
+
+@pytest.mark.parametrize(
+    ("function", "body", "text"),
+    [
+        (quote, b"{}", "required field `sku`"),
+        (quote, b'{"sku":1}', "Expected `str`"),
+        (quote, b'{"sku":"A","color":"red"}', "unknown field `color`"),
+        (quote, b'["A",1,null,4]', "takes 3 arguments, 4 were given"),
+        (quote, b'{"sku":"A","price":{"amount":"x"}}', r"\$.price.amount"),
+        (quote, b"{", "truncated"),
+        (place, b'{"order":{"sku":"A","quantity":0}}', r"\$\.order\.quantity"),
+    ],
+)
+def test_an_argument_that_is_wrong_is_named(function: Any, body: bytes, text: str) -> None:
+    with pytest.raises(msgspec.MsgspecError, match=text):
+        read(function, body)
+
+
+def unreadable(value: Callable[[], None]) -> None: ...
+
+
+def test_a_parameter_that_can_not_be_read_is_refused_before_any_call() -> None:
+    with pytest.raises(TypeError):
+        Arguments(unreadable, typing.get_type_hints(unreadable))
+
+
+@pytest.mark.parametrize(
+    ("result", "is_stream"),
+    [(Money, False), (Any, False), (None, False), (Iterator[Money], True), (AsyncIterator[Article], True), (Any, True)],
+)
+def test_results_that_json_can_hold_are_accepted(result: Any, is_stream: bool) -> None:
+    check_result(quote, result, is_stream)
+
+
+@pytest.mark.parametrize(
+    ("result", "is_stream"), [(Plain, False), (list[Plain] | None, False), (Iterator[Plain], True)]
+)
+def test_results_that_json_can_not_hold_are_refused(result: Any, is_stream: bool) -> None:
+    with pytest.raises(TypeError):
+        check_result(quote, result, is_stream)
+
+
+def test_the_results_of_a_decorated_function_are_not_known() -> None:
+    decorated = functools.wraps(quote)(lambda: None)
+    check_result(decorated, Plain, False)
 
 
 class Order(msgspec.Struct):
@@ -151,3 +246,17 @@ def test_it_is_known_before_a_result_if_its_schema_is_loaded() -> None:
     with pytest.raises(SchemaNeeded):
         forms.check_loaded()
     assert Schemas.none().counters() == {}
+
+
+def test_a_result_without_a_format_is_json() -> None:
+    def quote() -> object: ...
+
+    async def later() -> int:
+        return 1
+
+    method = Method(quote, "quote", False, None, None, None)
+    assert method.written({"amount": 7}) == b'{"amount":7}'
+    with pytest.raises(Internal, match="the result can't be written as JSON"):
+        method.written(object())
+    with pytest.raises(awoke.HandlerDidNotRun, match="quote"):
+        method.written(later())

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from awoke.rpc.responder.loop_receiver import CALLS_OF_TURN, LoopReceiver
+from awoke.rpc.responder.method_loop import CALLS_OF_TURN, LoopReceiver
 from tests.unit.rpc.responder.fakes import FakeAdmission
 
 WITHIN_S = 30.0

@@ -1,8 +1,11 @@
-"""The answers of calls, and the end of their jobs: with the reply, or with the transaction that holds it."""
+"""The ends of calls, with a reply or without; and of their jobs, with the reply or the transaction that holds it."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,16 +16,18 @@ from awoke import rpc
 from awoke.errors import (
     ClosedError,
     FencedError,
-    HandlerDidNotRun,
     KafkaError,
     MessageTooLarge,
     ProducerFenced,
     QueueFull,
 )
+from awoke.rpc.context import ForAnother
 from awoke.rpc.protocol import read_problem
-from awoke.rpc.responder import answers as module
-from awoke.rpc.responder.answers import RETRY_S, Answers
+from awoke.rpc.responder import endings, reply_transactions
+from awoke.rpc.responder.endings import Endings, PartitionWithdrawn
 from awoke.rpc.responder.methods import Rpc
+from awoke.rpc.responder.reply_transactions import RETRY_S
+from awoke.rpc.responder.schema_loads import NotExecuted
 from tests.unit.rpc.responder.fakes import (
     FakeAdmission,
     FakeCall,
@@ -48,11 +53,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def call_back(handle: Any, callback: Callable[[Any], object]) -> None:
         callback(handle)
 
-    monkeypatch.setattr(module, "call_back", call_back)
+    monkeypatch.setattr(endings, "call_back", call_back)
+    monkeypatch.setattr(reply_transactions, "call_back", call_back)
 
 
 class Case:
-    """A responder's answers, one call, and a duplicate that waits for its answer."""
+    """The ends of a responder's calls, one call, and a duplicate that waits for its answer."""
 
     def __init__(self, *errors: BaseException | None, host: FakeHost | None = None, **options: Any) -> None:
         self.rpc, self.events, self.heard = Rpc("shop"), awoke.Events(), list[Any]()
@@ -62,13 +68,13 @@ class Case:
         self.call, self.duplicate = FakeCall(), FakeCall()
         self.admission.duplicates.append(self.duplicate)
         parts = cast(Any, (self.host, self.rpc, self.events, self.replies, self.admission))
-        self.answers = Answers(*parts)
+        self.ends = Endings(*parts)
 
-    def send_result(self, result: Any = 7) -> None:
-        self.answers.send_result(cast(Any, self.call), result)
+    def reply(self) -> None:
+        self.ends.reply(cast(Any, self.call), "reply", b"7")
 
-    def send_error(self, error: BaseException, *, is_shared: bool = True) -> None:
-        self.answers.send_error(cast(Any, self.call), error, is_shared)
+    def fail(self, error: BaseException) -> None:
+        self.ends.fail(cast(Any, self.call), error)
 
     @property
     def problem(self) -> Any:
@@ -88,40 +94,17 @@ REPEATED_AT_ONCE = [("given back", 0.0)]
 REPEATED_LATER = [("given back", RETRY_S)]
 
 
-def test_a_result_is_sent_as_json_to_the_call_and_its_duplicates() -> None:
+def test_a_result_is_sent_to_the_call_and_its_duplicates() -> None:
     case = Case()
-    case.send_result({"amount": 7})
-    assert [reply[1:] for reply in case.replies.sent] == [("reply", b'{"amount":7}', None)] * 2
+    case.reply()
+    assert [reply[1:] for reply in case.replies.sent] == [("reply", b"7", None)] * 2
     assert case.endings == case.endings_of_duplicate == SETTLED
-    assert case.admission.final == [("reply", b'{"amount":7}')], "it is kept for later duplicates"
-
-
-def test_a_stream_ends_without_a_result() -> None:
-    case = Case()
-    case.call.target.is_stream = True
-    case.send_result(None)
-    assert case.replies.kinds(case.call) == ["end"]
-
-
-def test_a_result_that_is_no_json_is_an_error_of_the_method() -> None:
-    case = Case()
-    with pytest.raises(rpc.Internal, match="can't be written as JSON"):
-        case.send_result(object())
-    assert (case.replies.sent, case.replies.ended) == ([], [])
-
-
-def test_a_result_that_was_not_awaited_is_an_error_of_the_method() -> None:
-    async def quote() -> int:
-        return 1
-
-    case = Case()
-    with pytest.raises(HandlerDidNotRun, match="quote"):
-        case.send_result(quote())
+    assert case.admission.final == [("reply", b"7")], "it is kept for later duplicates"
 
 
 def test_an_error_that_a_method_declares_is_sent_as_it_is_and_is_no_event() -> None:
     case = Case()
-    case.send_error(rpc.NotFound("gone", details={"sku": "A1"}))
+    case.fail(rpc.NotFound("gone", details={"sku": "A1"}))
     assert (case.problem.code, case.problem.message, case.problem.details) == ("not_found", "gone", {"sku": "A1"})
     assert case.replies.problem(case.duplicate).code == "not_found"
     assert case.heard == []
@@ -130,7 +113,7 @@ def test_an_error_that_a_method_declares_is_sent_as_it_is_and_is_no_event() -> N
 
 def test_an_unexpected_error_is_an_event_and_tells_no_secrets() -> None:
     case, error = Case(), ValueError("the password is hunter2")
-    case.send_error(error)
+    case.fail(error)
     assert case.problem.code == "internal"
     assert "hunter2" not in case.problem.message
     assert case.problem.traceback is None
@@ -139,29 +122,55 @@ def test_an_unexpected_error_is_an_event_and_tells_no_secrets() -> None:
 
 def test_a_traceback_is_sent_where_the_service_says_so() -> None:
     case = Case(tracebacks=True)
-    case.send_error(ValueError("because"))
+    case.fail(ValueError("because"))
     assert "because" in case.problem.message
     assert "ValueError: because" in case.problem.traceback
 
 
 def test_details_that_are_no_json_are_left_out() -> None:
     case = Case()
-    case.send_error(rpc.NotFound("gone", details={"sku": object()}))
+    case.fail(rpc.NotFound("gone", details={"sku": object()}))
     assert (case.problem.code, case.problem.message, case.problem.details) == ("not_found", "gone", None)
 
 
-def test_duplicates_are_executed_when_the_error_is_the_calls_own() -> None:
+@pytest.mark.parametrize(
+    ("error", "is_cancelled", "code"),
+    [(asyncio.CancelledError(), False, "unavailable"), (rpc.DeadlineExceeded("too long"), True, "deadline_exceeded")],
+    ids=["the responder stops", "its time is over"],
+)
+def test_duplicates_are_executed_when_the_error_is_the_calls_own(
+    error: BaseException, is_cancelled: bool, code: str
+) -> None:
     case = Case()
-    case.send_error(rpc.Unavailable("stopped"), is_shared=False)
-    assert case.replies.kinds(case.call) == ["error"]
+    case.call.target.is_async, case.call.is_cancelled = True, is_cancelled
+    case.fail(error)
+    assert case.problem.code == code
     assert case.replies.kinds(case.duplicate) == []
     assert case.endings_of_duplicate == REPEATED_AT_ONCE
+    assert case.host.ended == []
+
+
+def test_a_method_that_was_not_executed_is_a_rejection_and_its_duplicates_are_executed() -> None:
+    case = Case()
+    case.fail(NotExecuted(rpc.Unavailable("no registry")))
+    assert (case.problem.code, case.problem.is_rejected) == ("unavailable", True)
+    assert case.endings_of_duplicate == REPEATED_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("error", "ending"), [(ForAnother(), ("settled", 0.0)), (PartitionWithdrawn(), ("given back", 0.0))]
+)
+def test_a_call_that_another_responder_answers_gets_no_reply_here(error: Exception, ending: tuple[str, float]) -> None:
+    case = Case()
+    case.fail(error)
+    assert case.replies.sent == []
+    assert case.endings == case.endings_of_duplicate == [ending]
 
 
 def test_a_cancelled_call_is_told_so_and_its_duplicates_are_executed() -> None:
     case = Case()
     case.call.cancel()
-    case.send_result(7)
+    case.reply()
     assert case.problem.code == "cancelled"
     assert case.endings == SETTLED
     assert case.endings_of_duplicate == REPEATED_AT_ONCE
@@ -170,14 +179,14 @@ def test_a_cancelled_call_is_told_so_and_its_duplicates_are_executed() -> None:
 
 def test_an_error_that_ends_the_process_is_told_to_caller_and_host() -> None:
     case, error = Case(), SystemExit(3)
-    case.send_error(error)
+    case.fail(error)
     assert (case.problem.code, case.problem.message) == ("internal", "the responder ends")
     assert case.host.ended == [error]
 
 
 def test_a_reply_that_is_too_large_is_an_error_for_the_caller() -> None:
     case = Case(TOO_LARGE)
-    case.send_result("x" * 2_000)
+    case.reply()
     assert (case.problem.code, case.problem.is_retryable) == ("resource_exhausted", False)
     assert "too large" in case.problem.message
     assert case.endings == SETTLED
@@ -185,7 +194,7 @@ def test_a_reply_that_is_too_large_is_an_error_for_the_caller() -> None:
 
 def test_an_error_that_is_too_large_keeps_its_code() -> None:
     case = Case(TOO_LARGE)
-    case.send_error(rpc.NotFound("x" * 2_000))
+    case.fail(rpc.NotFound("x" * 2_000))
     assert case.problem.code == "not_found"
     assert "too large to be sent" in case.problem.message
 
@@ -193,7 +202,7 @@ def test_an_error_that_is_too_large_keeps_its_code() -> None:
 def test_a_result_of_a_stream_that_is_too_large_is_an_error_of_the_method() -> None:
     case = Case(TOO_LARGE)
     with pytest.raises(rpc.ResourceExhausted, match="too large"):
-        case.answers.send(cast(Any, case.call), "item", b"x")
+        case.ends.send(cast(Any, case.call), "item", b"x")
     assert case.replies.sent == []
 
 
@@ -201,7 +210,7 @@ def test_a_result_of_a_stream_that_is_too_large_is_an_error_of_the_method() -> N
 def test_a_reply_that_is_refused_for_good_is_an_event_and_the_call_is_over(error: Exception, code: int) -> None:
     case = Case(error, error)
     case.admission.duplicates.clear()
-    case.send_result(7)
+    case.reply()
     (event,) = [each for each in case.heard if each.name == "rpc.reply_refused"]
     assert (event.topic, event.partition, event.offset, event.code) == ("shop.rpc.calls", 2, 7, code)
     assert case.endings == SETTLED
@@ -209,14 +218,14 @@ def test_a_reply_that_is_refused_for_good_is_an_event_and_the_call_is_over(error
 
 def test_a_call_whose_reply_found_no_room_is_executed_again() -> None:
     case = Case(FULL)
-    case.send_result(7)
+    case.reply()
     assert case.endings == REPEATED_LATER
     assert case.replies.kinds(case.duplicate) == ["reply"], "its own reply could be sent"
 
 
 def test_an_error_of_awokes_own_executes_the_call_again(caplog: pytest.LogCaptureFixture) -> None:
     case = Case(RuntimeError("a middleware"))
-    case.send_error(rpc.NotFound("gone"))
+    case.fail(rpc.NotFound("gone"))
     assert case.endings == case.endings_of_duplicate == REPEATED_AT_ONCE
     assert "could not be answered" in caplog.text
 
@@ -224,7 +233,7 @@ def test_an_error_of_awokes_own_executes_the_call_again(caplog: pytest.LogCaptur
 def test_a_duplicate_that_can_not_be_answered_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
     case, other = Case(None, RuntimeError("a middleware")), FakeCall()
     case.admission.duplicates.append(other)
-    case.send_result(7)
+    case.reply()
     assert case.endings == SETTLED
     assert case.endings_of_duplicate == REPEATED_LATER
     assert case.replies.kinds(other) == ["reply"]
@@ -232,7 +241,7 @@ def test_a_duplicate_that_can_not_be_answered_holds_up_no_other(caplog: pytest.L
 
 def test_a_call_is_given_back_with_its_duplicates() -> None:
     case = Case()
-    case.answers.give_back(cast(Any, case.call), 1.5)
+    case.ends.give_back(cast(Any, case.call), 1.5)
     assert case.endings == case.endings_of_duplicate == [("given back", 1.5)]
 
 
@@ -240,7 +249,7 @@ def test_calls_are_counted_by_method_and_outcome_with_their_times() -> None:
     case = Case(host=FakeHost(metrics=FakeMetrics()))
     case.call.last = FakeHandle()
     case.admission.duplicates.clear()
-    case.send_error(rpc.NotFound("gone"))
+    case.fail(rpc.NotFound("gone"))
     metrics: Any = case.host.metrics
     assert metrics.ended == [("quote", "not_found", 0.25, 0.5)]
     ((method, reply_s),) = metrics.acknowledged
@@ -250,9 +259,8 @@ def test_calls_are_counted_by_method_and_outcome_with_their_times() -> None:
 
 def test_calls_of_unknown_methods_are_counted_together() -> None:
     case = Case(host=FakeHost(metrics=FakeMetrics()))
-    case.admission.duplicates.clear()
     vars(case.call)["target"] = None
-    case.answers.answer(cast(Any, case.call), "error", b"{}", "unimplemented", "unimplemented")
+    case.ends.reject(cast(Any, case.call), "unknown_method")
     assert cast(Any, case.host.metrics).ended[0][:2] == ("", "unimplemented")
 
 
@@ -278,7 +286,7 @@ class Exactly(Case):
 
 def test_a_reply_is_committed_with_the_offset_of_its_call() -> None:
     case = Exactly()
-    case.send_result(7)
+    case.reply()
     (mine, other) = case.transactions.made
     headers = {"rpc-kind": "reply", "rpc-code": None}
     assert mine.sent == [("shop.rpc.replies", b"7", {"partition": 1, "headers": headers})]
@@ -292,7 +300,7 @@ def test_a_reply_is_committed_with_the_offset_of_its_call() -> None:
 def test_a_call_without_a_reply_address_commits_its_offset_only() -> None:
     case = Exactly()
     case.call.reply_to = None
-    case.send_result(7)
+    case.reply()
     assert case.replied() == []
     assert len(case.transactions.made[0].submitted) == 1
 
@@ -300,7 +308,7 @@ def test_a_call_without_a_reply_address_commits_its_offset_only() -> None:
 def test_messages_of_a_method_that_failed_are_not_sent() -> None:
     case = Exactly()
     case.call.transaction_entry.produce("out", b"1")
-    case.send_error(rpc.Aborted("not this one"))
+    case.fail(rpc.Aborted("not this one"))
     assert case.transactions.made[0].submitted == []
     ((topic, body, _),) = case.replied(1)
     assert (topic, read_problem(body).code) == ("shop.rpc.replies", "aborted")
@@ -310,7 +318,7 @@ def test_messages_of_a_method_that_failed_are_not_sent() -> None:
 def test_a_call_of_a_lost_partition_is_left_to_its_next_owner(error: Exception) -> None:
     for outcome in (error, FakeHandle(error)):
         case = Exactly(outcome)
-        case.send_result(7)
+        case.reply()
         assert case.job.said == [("leave_slot", True), "retry"]
         assert case.endings == case.endings_of_duplicate == REPEATED_AT_ONCE
         assert case.admission.final == [(None, b"7")]
@@ -319,14 +327,14 @@ def test_a_call_of_a_lost_partition_is_left_to_its_next_owner(error: Exception) 
 def test_a_call_whose_job_has_gone_is_not_submitted() -> None:
     case = Exactly()
     case.replies.is_fenced = True
-    case.send_result(7)
+    case.reply()
     assert case.transactions.made[0].submitted == []
     assert case.endings_of_duplicate == REPEATED_AT_ONCE
 
 
 def test_a_reply_that_was_not_committed_is_made_again(caplog: pytest.LogCaptureFixture) -> None:
     case = Exactly(FakeHandle(NO_LEADER))
-    case.send_result(7)
+    case.reply()
     assert case.endings == REPEATED_LATER
     assert case.endings_of_duplicate == REPEATED_AT_ONCE
     assert "was not committed" in caplog.text
@@ -334,7 +342,7 @@ def test_a_reply_that_was_not_committed_is_made_again(caplog: pytest.LogCaptureF
 
 def test_a_producer_that_is_fenced_ends_the_app() -> None:
     case = Exactly(FakeHandle(REPLICA_FENCED))
-    case.send_result(7)
+    case.reply()
     assert case.endings == REPEATED_AT_ONCE
     assert case.host.ended == [REPLICA_FENCED]
 
@@ -350,7 +358,7 @@ def test_a_producer_that_is_fenced_ends_the_app() -> None:
 def test_a_transaction_that_is_refused_for_good_is_replaced_by_an_error(error: Exception, code: str) -> None:
     case = Exactly(FakeHandle(error))
     case.admission.duplicates.clear()
-    case.send_result(7)
+    case.reply()
     assert [read_problem(body).code for _, body, _ in case.replied(1)] == [code]
     assert case.job.said == [("leave_slot", True), "complete"]
     assert case.endings == SETTLED
@@ -359,7 +367,7 @@ def test_a_transaction_that_is_refused_for_good_is_replaced_by_an_error(error: E
 def test_an_error_that_is_refused_too_commits_the_offset_alone_and_is_an_event() -> None:
     case = Exactly(FakeHandle(DENIED), FakeHandle(DENIED))
     case.admission.duplicates.clear()
-    case.send_result(7)
+    case.reply()
     own, error_instead, nothing = case.transactions.made
     assert [len(each.sent) for each in (own, error_instead, nothing)] == [1, 1, 0]
     assert [each.name for each in case.heard] == ["rpc.reply_refused"]
@@ -369,7 +377,7 @@ def test_an_error_that_is_refused_too_commits_the_offset_alone_and_is_an_event()
 def test_an_offset_that_is_refused_alone_is_committed_later() -> None:
     case = Exactly(*[FakeHandle(DENIED)] * 3)
     case.admission.duplicates.clear()
-    case.send_result(7)
+    case.reply()
     assert len(case.transactions.made) == 3
     assert case.endings == REPEATED_LATER
 
@@ -382,5 +390,51 @@ def test_a_partition_that_is_lost_after_the_commit_is_no_error() -> None:
 
     job = SimpleNamespace(leave_slot=lambda keeps: None, complete=complete)
     case.replies.jobs[id(case.call)] = cast(Any, job)
-    case.send_result(7)
+    case.reply()
     assert case.endings == SETTLED
+
+
+SOURCE = Path(__file__).resolve().parents[4] / "crates" / "engine" / "src" / "rpc" / "responder" / "request.rs"
+
+
+def names_of(enum: str) -> set[str]:
+    """The names of an enum's variants, as the engine has them."""
+    implementation = re.search(rf"^impl {enum} \{{(.*?)^\}}", SOURCE.read_text(), re.MULTILINE | re.DOTALL)
+    assert implementation is not None
+    return set(re.findall(r'=> "([a-z_]+)"', implementation[1]))
+
+
+# Without being executed.
+
+
+def unexecuted(kind: str, reason: str, **host: Any) -> Case:
+    """Ends a call that is not executed for this reason."""
+    case = Case(host=FakeHost(**host))
+    case.call.cached_body = b"1"
+    case.ends.end_unexecuted(cast(Any, case.call), kind, reason)
+    return case
+
+
+@pytest.mark.parametrize("reason", sorted(names_of("RejectReason")))
+def test_every_reason_of_the_engine_has_an_error_for_the_caller(reason: str) -> None:
+    case = unexecuted("rejected", reason)
+    assert case.heard == []
+    assert case.problem.message
+    assert case.problem.is_rejected
+    assert (case.problem.retry_after_s is not None) == (case.problem.code == rpc.ResourceExhausted.code)
+    assert case.endings_of_duplicate == REPEATED_AT_ONCE, "the reason is the call's own"
+
+
+@pytest.mark.parametrize("reason", sorted(names_of("InvalidRequest")))
+def test_a_record_without_a_reply_is_an_event(reason: str) -> None:
+    case = unexecuted("invalid", reason)
+    assert (case.endings, case.replies.sent) == ([("settled", 0.0)], [])
+    (event,) = case.heard
+    assert (event.name, event.reason, event.partition, event.offset) == ("rpc.refused", reason, 2, 7)
+
+
+def test_a_repeated_call_gets_the_cached_answer() -> None:
+    metrics = FakeMetrics()
+    case = unexecuted("cached", "reply", metrics=metrics)
+    assert [reply[1:] for reply in case.replies.sent] == [("reply", b"1", None)]
+    assert (case.heard, metrics.ended[0][1]) == ([], "cached")

@@ -1,1 +1,0 @@
-"""Formats of calls at the command line. A package, so that `commands.load` does not load its libraries for help."""

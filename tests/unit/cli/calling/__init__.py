@@ -1,1 +1,0 @@
-"""Tests of calls in formats at the command line, with a registry inside the process."""
