@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import awoke
 from awoke.observe.web import http
 from awoke.observe.web.deadlines import Deadline
-from awoke.swarm import admin, command_lines, merging, protocol
+from awoke.operate.commands import lines as command_lines
+from awoke.swarm import admin, merging, protocol
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer

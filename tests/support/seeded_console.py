@@ -15,9 +15,7 @@ from typing import Any
 
 import awoke
 from awoke.console.views import (
-    MAJOR,
     Aborted,
-    Audit,
     CallAtWork,
     CallerCounts,
     Calls,
@@ -35,12 +33,12 @@ from awoke.console.views import (
     Report,
     Running,
     Sample,
-    SwarmNode,
 )
 from awoke.console.web.application import application
 from awoke.console.web.grants import Rights, Role
 from awoke.console.web.serving import Server
 from awoke.console.web.snapshot import Snapshot
+from awoke.operate.commands.views import MAJOR, Audit, SwarmNode
 from awoke.payloads import dead_letter
 from awoke.settings import load
 from awoke.settings.fields import COMMANDS

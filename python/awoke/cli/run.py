@@ -15,9 +15,10 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.setting_options import option, takes_run_settings
 from awoke.errors import AwokeError, ConfigError
+from awoke.operate.commands.socket_file import socket_path
 from awoke.preconditions.extras import needs
 from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
-from awoke.swarm.options import Options, bytes_of, socket_path
+from awoke.swarm.options import Options, bytes_of
 from awoke.text.exit_codes import EXIT_LATE
 
 logger = logging.getLogger(__name__)

@@ -20,8 +20,7 @@ from awoke.cli.options import Socket
 from awoke.cli.output import say, say_json
 from awoke.cli.tables import aligned
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm.options import socket_path
-from awoke.swarm.socket_file import check_peer, judge_folder
+from awoke.operate.commands.socket_file import check_peer, judge_folder, socket_path
 from awoke.text.durations import duration
 
 ANSWER_WITHIN_S = 10.0

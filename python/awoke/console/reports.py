@@ -18,8 +18,6 @@ from awoke._native import HookJob, Job, library_versions
 from awoke.console.reported_clients import AbortedTransactions, FullQueue, Outputs, StableOffsets, client_of
 from awoke.console.views import (
     INTERVAL_MS,
-    MAJOR,
-    MINOR,
     CallAtWork,
     CallerCounts,
     Calls,
@@ -35,13 +33,13 @@ from awoke.console.views import (
     Sample,
     SecretFields,
     SettingView,
-    SwarmNode,
 )
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError
 from awoke.observe.events import Event
 from awoke.observe.metrics.recorder import Health, Owned
 from awoke.observe.partitions import PartitionState
+from awoke.operate.commands.views import MAJOR, MINOR, SwarmNode
 from awoke.rpc.responder.call_log import MethodTimes, Times
 from awoke.settings import Loaded
 from awoke.settings.fields import COMMANDS

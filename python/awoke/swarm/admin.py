@@ -15,13 +15,14 @@ from awoke.observe.web import http, listener
 from awoke.observe.web.http import HttpListener
 from awoke.observe.web.listener import Listener, Peer, Respond
 from awoke.observe.web.loop import Loop
-from awoke.swarm import audited, command_lines, linux, protocol
+from awoke.operate.commands import lines as command_lines
+from awoke.operate.commands.socket_file import SocketFile
+from awoke.swarm import audited, linux, protocol
 from awoke.swarm.answers import Answers
 from awoke.swarm.merging import health_of, merged, of_nodes, stacks_of, threads_of
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.rolling import OnEnd
-from awoke.swarm.socket_file import SocketFile
 
 logger = logging.getLogger(__name__)
 

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from awoke.app.app import App
-from awoke.console.commands.verbs import VERBS
 from awoke.console.process_commands import ProcessCommands
-from awoke.console.views import StackOfThread
 from awoke.errors import AwokeError, ConfigError, RpcError
 from awoke.observe.web.listener import Peer
+from awoke.operate.commands import lines as command_lines
+from awoke.operate.commands.verbs import VERBS
+from awoke.operate.commands.views import StackOfThread
 from awoke.rpc.errors import InvalidArgument
-from awoke.swarm import audited, command_lines
+from awoke.swarm import audited
 
 ACTS = audited.ACTS | {"quiet", "stop"}
 RECORDED = ACTS | {"resume", "skip", "stacks"}

@@ -20,9 +20,9 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.observe.web import listener
 from awoke.observe.web.listener import Listener, Peer, Respond
 from awoke.observe.web.loop import Loop
-from awoke.swarm import command_lines
+from awoke.operate.commands import lines as command_lines
+from awoke.operate.commands.socket_file import SocketFile, SocketTaken
 from awoke.swarm.app_commands import AppCommands
-from awoke.swarm.socket_file import SocketFile, SocketTaken
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from awoke.swarm import protocol
 from awoke.waiting import time as _time
 
 if TYPE_CHECKING:
-    from awoke.console.views import Audit
+    from awoke.operate.commands.views import Audit
 
 VERBS = frozenset({"stop", "quiet", "reload", "scale", "dump", "resume", "skip", "stacks"})
 """The commands that are recorded here, beside `ACTS`."""
@@ -76,7 +76,7 @@ def now_ms() -> int:
 
 def audit_of(note: protocol.Noted) -> Audit:
     """Returns the record of a command on the socket of a supervisor; of a process that runs alone without its name."""
-    from awoke.console.views import Audit
+    from awoke.operate.commands.views import Audit
 
     return Audit(
         at_ms=note.at_ms,

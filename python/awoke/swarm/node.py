@@ -18,20 +18,20 @@ import msgspec
 
 from awoke._native import Lifeline
 from awoke.app.app import App
-from awoke.console.commands.actions import place_of
 from awoke.console.process_commands import commands_of
 from awoke.console.reporter import Reporter
-from awoke.console.views import SwarmNode
 from awoke.errors import AwokeError, ConfigError, RpcError, UnknownTopic
 from awoke.observe import logs
 from awoke.observe.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.observe.process import ThisProcess
+from awoke.operate.commands.actions import place_of
+from awoke.operate.commands.client import SupervisorSocket
+from awoke.operate.commands.views import SwarmNode
 from awoke.rpc.errors import InvalidArgument
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import wait_and_stop
 from awoke.swarm import app_commands, audited, linux, protocol
-from awoke.swarm.asking import SupervisorSocket
 from awoke.swarm.options import Options
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
-from awoke.swarm import command_lines, protocol
+from awoke.operate.commands import lines as command_lines
+from awoke.swarm import protocol
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
 

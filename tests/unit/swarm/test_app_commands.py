@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 import awoke
-from awoke.console.views import StackOfThread
+from awoke.operate.commands.views import StackOfThread
 from awoke.swarm.app_commands import AppCommands, shortened, thread_of
 
 PLACE: dict[str, Any] = {"topic": "orders", "partition": 3}

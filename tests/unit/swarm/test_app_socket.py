@@ -16,8 +16,8 @@ import pytest
 import awoke
 from awoke.cli.swarm import ask
 from awoke.cli.threads import threads as show_threads
-from awoke.console.commands.verbs import checked
-from awoke.console.views import Audit
+from awoke.operate.commands.verbs import checked
+from awoke.operate.commands.views import Audit
 from awoke.rpc.errors import FailedPrecondition
 from awoke.swarm.app_socket import open_app_socket
 

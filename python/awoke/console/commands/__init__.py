@@ -1,7 +1,7 @@
 """Commands of a console to the processes of an app. A process takes those that its setting `console_commands` names."""
 
 from awoke.console.commands.commander import Commander
-from awoke.console.commands.verbs import VERBS, Verb
-from awoke.console.views import Answer, Audit
+from awoke.operate.commands.verbs import VERBS, Verb
+from awoke.operate.commands.views import Answer, Audit
 
 __all__ = ["VERBS", "Answer", "Audit", "Commander", "Verb"]

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from awoke.console.commands.service import METHOD
-from awoke.console.commands.verbs import Value, checked, checked_text
 from awoke.console.topics import service_of
-from awoke.console.views import Answer
+from awoke.operate.commands.verbs import Value, checked, checked_text
+from awoke.operate.commands.views import Answer
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.caller.retries import Retries
 from awoke.settings import Settings

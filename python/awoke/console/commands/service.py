@@ -22,13 +22,13 @@ import msgspec
 from awoke import _native
 from awoke._native import Signal
 from awoke.admin import Admin
-from awoke.console.commands.actions import Actions
-from awoke.console.commands.pauses import DurablePauses
 from awoke.console.topics import ConsoleTopics, ensure, service_of
-from awoke.console.views import Answer
 from awoke.declare.lifecycle import BetweenJobs
 from awoke.errors import AwokeError
 from awoke.observe.events import ClientError, Event, Events, EventSource
+from awoke.operate.commands.actions import Actions
+from awoke.operate.commands.pauses import DurablePauses
+from awoke.operate.commands.views import Answer
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.context import ForAnother, current_call
 from awoke.rpc.protocol import Topics

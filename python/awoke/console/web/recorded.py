@@ -10,9 +10,9 @@ import msgspec
 
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.topics import AUDIT_CONFIG, ConsoleTopics, ensure
-from awoke.console.views import Audit
 from awoke.console.web.page import Asked, Done, Wrong
 from awoke.errors import AwokeError
+from awoke.operate.commands.views import Audit
 from awoke.waiting.clock import monotonic_s, wall_ms
 
 REASON_MAX = 500

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from awoke.console.commands import VERBS, Commander
-from awoke.console.commands.verbs import BOUNDS, Verb
-from awoke.console.views import Audit
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Asked, Block, Done, Page, Rows, Wrong
 from awoke.errors import RpcError
+from awoke.operate.commands.verbs import BOUNDS, Verb
+from awoke.operate.commands.views import Audit
 
 OF_ADMINS = frozenset({"stop", "reload", "scale", "seek"})
 """The verbs that need the role `admin`; the others need `operate`."""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from awoke.console.commands import VERBS
-from awoke.console.views import Answer, Audit, Failing, Partition, StackOfThread
+from awoke.console.views import Failing, Partition
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.pages import commands
+from awoke.operate.commands.views import Answer, Audit, StackOfThread
 from awoke.rpc.errors import FailedPrecondition
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from awoke.console.commands.verbs import checked, checked_text
+from awoke.operate.commands.verbs import checked, checked_text
 from awoke.rpc.errors import InvalidArgument
 
 PLACE: dict[str, Any] = {"topic": "orders", "partition": 0}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.swarm import command_lines
+from awoke.operate.commands import lines as command_lines
 
 
 def test_a_command_and_an_answer_are_one_line() -> None:

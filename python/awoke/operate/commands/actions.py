@@ -11,9 +11,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from awoke.console.commands.verbs import Value, checked, checked_text
-from awoke.console.views import Answer, Audit, StackOfThread
 from awoke.errors import AwokeError, ConfigError, RpcError
+from awoke.operate.commands.verbs import Value, checked, checked_text
+from awoke.operate.commands.views import Answer, Audit, StackOfThread
 from awoke.rpc.errors import FailedPrecondition, Internal, NotFound, PermissionDenied, Unavailable
 from awoke.text.printable import shown
 from awoke.waiting.clock import monotonic_s, wall_ms

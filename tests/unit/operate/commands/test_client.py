@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm.asking import SupervisorSocket
+from awoke.operate.commands.client import SupervisorSocket
 
 
 def asked(path: Path, answer: bytes, ask: Callable[[], None]) -> bytes:

@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.swarm import command_lines
+from awoke.operate.commands import lines as command_lines
 
 ANSWER_WITHIN_S = 5.0
 PIECE_BYTES = 65_536

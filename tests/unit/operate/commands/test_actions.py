@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from awoke.console.commands.actions import Actions
 from awoke.console.commands.service import Sender
-from awoke.console.views import Audit
 from awoke.errors import AwokeError, ConfigError, RpcError
+from awoke.operate.commands.actions import Actions
+from awoke.operate.commands.views import Audit
 from awoke.rpc.errors import FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied, Unavailable
 
 PLACE: dict[str, Any] = {"topic": "orders", "partition": 0}

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from awoke._native import Message, Signal
-from awoke.console.commands.verbs import checked
 from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, ClosedError, RpcError
+from awoke.operate.commands.verbs import checked
 from awoke.settings import Settings
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wall_ms

@@ -5,20 +5,32 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import socket
 import stat
+import tempfile
 import weakref
 from pathlib import Path
 
 from awoke.errors import ConfigError
 from awoke.observe.web.listener import QUEUE_MAX, ROOT, peer_uid
-from awoke.swarm.options import own_folder
 
 OWN_MODE = 0o700
 PATH_BYTES_MAX = 107
 """The longest path of a socket in Linux, without the byte that ends it."""
 CONNECT_WITHIN_S = 1.0
 """The wait for a full queue of connections: a process with such a queue runs, too."""
+
+
+def own_folder() -> Path:
+    """Returns the user's own folder for sockets, inside the system's folder for temporary files."""
+    return Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
+
+
+def socket_path(name: str) -> str:
+    """Returns the default path of the socket for this target and user."""
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or own_folder())
+    return str(folder / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")
 
 
 class SocketTaken(ConfigError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from awoke.console.commands.pauses import DurablePauses, key_of, place_of
+from awoke.operate.commands.pauses import DurablePauses, key_of, place_of
 from awoke.settings import load
 
 
