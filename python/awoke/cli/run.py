@@ -127,7 +127,7 @@ def _run_alone(
     target: str, settings: RunSettings, of_app: Mapping[str, Any], embedded: bool, with_console: bool
 ) -> int:
     from awoke.app.application import find_app, import_failed
-    from awoke.swarm.app_socket import open_app_socket
+    from awoke.operate.commands.process_socket import open_process_socket
 
     try:
         app = find_app(target)
@@ -142,7 +142,7 @@ def _run_alone(
         from awoke.console.web.serving import show_beside
 
         show_beside(app)
-    with open_app_socket(app, settings.socket or socket_path(target)):
+    with open_process_socket(app, settings.socket or socket_path(target)):
         code = app.run(
             bootstrap_servers=of_app["bootstrap_servers"],
             workers=of_app["workers"],

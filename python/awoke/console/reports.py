@@ -39,10 +39,10 @@ from awoke.errors import AwokeError
 from awoke.observe.events import Event
 from awoke.observe.metrics.recorder import Health, Owned
 from awoke.observe.partitions import PartitionState
+from awoke.operate.commands.verbs import REMOTE, allowed
 from awoke.operate.commands.views import MAJOR, MINOR, SwarmNode
 from awoke.rpc.responder.call_log import MethodTimes, Times
 from awoke.settings import Loaded
-from awoke.settings.fields import COMMANDS
 from awoke.text.printable import text_of
 from awoke.text.secrets import key_hash, shown_value
 from awoke.waiting.clock import monotonic_s, wall_ms
@@ -149,7 +149,7 @@ class Origin:
         """The key of its reports."""
         self.started_at_ms = wall_ms()
         self.kafka = loaded.values.kafka
-        self.commands = [each for each in COMMANDS if each in loaded.values.allowed_commands()]
+        self.commands = [verb for verb in REMOTE if verb in allowed(loaded.values)]
         self.explained = explained_of(loaded)
         self.settings = {each.name: each.value for each in loaded.explain() if each.origin != "default"}
         librdkafka = dict(library_versions())["librdkafka"]

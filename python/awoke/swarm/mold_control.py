@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
+from awoke.swarm.health import MoldPolicy
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.policy import MoldPolicy
 from awoke.swarm.signals import SIGNALS
 from awoke.text.durations import duration
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED

@@ -1,6 +1,6 @@
-"""Executes commands in the process that they are for, and records each with its answer.
+"""Executes commands in the process that they are for, and records each with its result, also a refused one.
 
-A refused command is recorded, too. Any thread may execute one.
+A new verb has its action here: a method, and its line in `Actions`. Any thread may execute a command.
 """
 
 from __future__ import annotations
@@ -9,27 +9,52 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from awoke.errors import AwokeError, ConfigError, RpcError
-from awoke.operate.commands.verbs import Value, checked, checked_text
-from awoke.operate.commands.views import Answer, Audit, StackOfThread
-from awoke.rpc.errors import FailedPrecondition, Internal, NotFound, PermissionDenied, Unavailable
+from awoke.operate.commands.audit import audit_of, is_recorded
+from awoke.operate.commands.verbs import Reach, checked, checked_text, verb_of
+from awoke.operate.commands.views import Audit, CommandResult, OperatorCommand, StackOfThread, StartedThread
+from awoke.rpc.errors import (
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+    Unimplemented,
+)
 from awoke.text.printable import shown
 from awoke.waiting.clock import monotonic_s, wall_ms
 
 THREADS_MAX = 200
 FRAMES_MAX = 50
 """The most innermost frames of a stack that are shown."""
+OFFSETS_SHOWN_MAX = 20
+"""The most offsets that an answer names."""
 
 
-class Thread(Protocol):
+class OwnedThread(Protocol):
     """A thread with an owner."""
 
     @property
     def owner(self) -> str: ...
     @property
     def name(self) -> str: ...
+    @property
+    def started_at(self) -> str: ...
+
+
+class GroupPartitions(Protocol):
+    """The partitions of one consumer group. Each method returns false if it changes nothing."""
+
+    def pause(self, topic: str, partition: int, why: str) -> bool: ...
+    def resume(self, topic: str, partition: int) -> bool: ...
+    def seek(self, topic: str, partition: int, offset: int) -> bool: ...
+    def seek_time(self, topic: str, partition: int, timestamp_ms: int) -> bool: ...
+    def skip(self, topic: str, partition: int, offset: int) -> bool: ...
+    def retry_now(self, topic: str, partition: int) -> bool: ...
+    def dead_letter_now(self, topic: str, partition: int, offset: int) -> bool: ...
 
 
 class Steered(Protocol):
@@ -37,45 +62,43 @@ class Steered(Protocol):
 
     def quiet(self) -> None: ...
     def ask_stop(self) -> None: ...
-    def threads(self) -> Sequence[Thread]: ...
+    def threads(self) -> Sequence[OwnedThread]: ...
     def is_assigned(self, topic: str, partition: int) -> bool: ...
-    def pause(self, topic: str, partition: int, why: str, group: str | None = None) -> bool: ...
-    def resume(self, topic: str, partition: int, group: str | None = None) -> bool: ...
-    def seek(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool: ...
-    def seek_time(self, topic: str, partition: int, timestamp_ms: int, group: str | None = None) -> bool: ...
-    def skip(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool: ...
-    def retry_now(self, topic: str, partition: int, group: str | None = None) -> bool: ...
-    def dead_letter(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool: ...
     def blocking(self, topic: str, partition: int, group: str | None = None) -> list[int]: ...
+    def steer(self, group: str | None, change: Callable[[GroupPartitions], bool]) -> bool: ...
 
 
-class Supervisor(Protocol):
+class SwarmOfProcess(Protocol):
     """The supervisor of this process, where there is one."""
 
-    def ask(self, command: str, **fields: Any) -> None:
-        """Sends a command, and does not wait for its end. Blocks for the answer, some seconds at most.
+    def ask(self, verb: str, **arguments: Any) -> str:
+        """Sends a command and returns its effect, without waiting for the end of a reload. Blocks some seconds at most.
 
         Raises:
             AwokeError: The supervisor does not answer, or refuses the command.
         """
 
 
-class Pauses(Protocol):
+class KeptPauses(Protocol):
     """The durable pauses of the app."""
 
     def keep(self, topic: str, partition: int, group: str | None, why: str) -> None: ...
     def drop(self, topic: str, partition: int, group: str | None) -> bool: ...
 
 
-class Sender(Protocol):
-    """The sender of a command."""
+class PartitionPlace(NamedTuple):
+    """The partition that a command is for, in one consumer group or in all of them (None)."""
 
-    @property
-    def who(self) -> str: ...
-    @property
-    def via(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
+    topic: str
+    partition: int
+    group: str | None
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]"
+
+
+class NotHere(FailedPrecondition):
+    """The partition is not assigned to this process."""
 
 
 class Actions:
@@ -87,15 +110,11 @@ class Actions:
         node: str,
         steered: Steered,
         record: Callable[[Audit], object],
-        pauses: Pauses | None = None,
+        pauses: KeptPauses | None = None,
     ) -> None:
         self._app, self._node, self._steered, self._record, self._pauses = app, node, steered, record, pauses
-        self.supervisor: Supervisor | None = None
-        self._does: Mapping[str, Callable[[dict[str, Any], str], str]] = {
-            "quiet": self._quiet,
-            "stop": self._stop,
-            "reload": self._reload,
-            "scale": self._scale,
+        self.supervisor: SwarmOfProcess | None = None
+        self._of_partitions: Mapping[str, Callable[[PartitionPlace, dict[str, Any], str], str]] = {
             "pause": self._pause,
             "resume": self._resume,
             "seek": self._seek,
@@ -103,60 +122,65 @@ class Actions:
             "retry": self._retry,
             "dead_letter": self._dead_letter,
         }
+        self._of_process: Mapping[str, Callable[[], str | CommandResult]] = {
+            "quiet": self._quiet,
+            "stop": self._stop,
+            "stacks": self._stacks,
+            "threads": self._threads,
+        }
 
-    def execute(
-        self, verb: str, arguments: Mapping[str, Any], sender: Sender, allowed: frozenset[str] | None = None
-    ) -> Answer:
-        """Executes one command, if it is `allowed` (None: all are), and records how it ended.
+    def execute(self, command: OperatorCommand, allowed: frozenset[str] | None = None) -> CommandResult:
+        """Executes one command and records how it ended, also if it is refused.
 
-        Blocks: a seek to a time asks the brokers, a command for the swarm asks the supervisor.
-
-        Raises:
-            RpcError: The command is wrong, not allowed, or has no effect; says why.
+        `allowed` has the verbs that a console may send, and a console gives a reason. None is for a client on this
+        host: it may send all of them. Blocks: a seek to a time asks the brokers, a command for the swarm asks the
+        supervisor.
         """
-        began_s, at_ms = monotonic_s(), wall_ms()
-        given: dict[str, Value] = {}
-        result, text = "done", ""
-        try:
-            given = checked(verb, arguments)
-            why = f"{checked_text('who', sender.who)}: {checked_text('reason', sender.reason)}"
-            if allowed is not None and verb not in allowed:
-                raise PermissionDenied(f"{verb} is not among the commands that the app allows: see console_commands")
-            stacks = self.stacks() if verb == "stacks" else []
-            text = f"{len(stacks)} threads" if verb == "stacks" else self._done(verb, given, why)
-        except RpcError as error:
-            result, text = error.code, error.message
-            raise
-        finally:
-            took_ms = round((monotonic_s() - began_s) * 1_000)
-            self._record(
-                Audit(
-                    at_ms=at_ms,
-                    node=self._node,
-                    app=self._app,
-                    who=sender.who[:1_000],
-                    via=sender.via,
-                    verb=verb[:100],
-                    arguments=given,
-                    reason=sender.reason[:1_000],
-                    result=result,
-                    text=text,
-                    took_ms=took_ms,
-                )
-            )
-        return Answer(node=self._node, verb=verb, text=text, at_ms=at_ms, took_ms=took_ms, stacks=stacks)
+        result = self._result_of(command, lambda: self._admitted(command, allowed))
+        if is_recorded(command.verb):
+            self._record(audit_of(command, result, self._app))
+        return result
 
-    def perform(self, verb: str, arguments: Mapping[str, Any], who: str, reason: str) -> str:
-        """Executes a command that another process records; returns its effect. Blocks as `execute`.
+    def perform(self, command: OperatorCommand) -> CommandResult:
+        """Executes a command that another process records; else as `execute`."""
+        return self._result_of(command, lambda: self._done(command))
+
+    def _result_of(self, command: OperatorCommand, action: Callable[[], str | CommandResult]) -> CommandResult:
+        began_s, at_ms, code, is_here = monotonic_s(), wall_ms(), "", True
+        try:
+            done = action()
+        except RpcError as error:
+            done, code, is_here = error.message, error.code, not isinstance(error, NotHere)
+        result = CommandResult(verb=command.verb, text=done) if isinstance(done, str) else done
+        result.result, result.is_here = code or result.result, is_here
+        result.node, result.at_ms, result.took_ms = self._node, at_ms, round((monotonic_s() - began_s) * 1_000)
+        return result
+
+    def _admitted(self, command: OperatorCommand, allowed: frozenset[str] | None) -> str | CommandResult:
+        if allowed is not None:
+            try:
+                verb_of(command.verb)
+                checked_text("who", command.who)
+                checked_text("reason", command.reason)
+            except ConfigError as error:
+                raise InvalidArgument(str(error)) from None
+            if command.verb not in allowed:
+                text = f"{command.verb} is not among the commands that the app allows: see console_commands"
+                raise PermissionDenied(text)
+        return self._done(command)
+
+    def _done(self, command: OperatorCommand) -> str | CommandResult:
+        """Returns the effect of a command.
 
         Raises:
             RpcError: The command is wrong, or has no effect; says why.
         """
-        return self._done(verb, checked(verb, arguments), f"{who}: {reason}" if reason else who)
-
-    def _done(self, verb: str, given: dict[str, Any], why: str) -> str:
         try:
-            return self._does[verb](given, why)
+            given = checked(command.verb, command.arguments)
+        except ConfigError as error:
+            raise InvalidArgument(str(error)) from None
+        try:
+            return self._effect(command, given)
         except RpcError:
             raise
         except ConfigError as error:
@@ -166,117 +190,114 @@ class Actions:
         except Exception as error:
             raise Internal(shown(error)) from error
 
-    # The process, and its swarm.
+    def _effect(self, command: OperatorCommand, given: dict[str, Any]) -> str | CommandResult:
+        name, who, reason = command.verb, command.who.strip(), command.reason.strip()
+        why = f"{who}: {reason}" if reason else who
+        if (action := self._of_partitions.get(name)) is not None:
+            return action(PartitionPlace(given["topic"], given["partition"], given.get("group")), given, why)
+        if verb_of(name).reach is Reach.SWARM and self.supervisor is not None:
+            return self.supervisor.ask(name, **given)
+        if name not in self._of_process:
+            raise Unimplemented(f"{name} is for swarms (awoke run --nodes): this app runs in a single process")
+        return self._of_process[name]()
 
-    def _quiet(self, given: dict[str, Any], why: str) -> str:
+    # The process.
+
+    def _quiet(self) -> str:
         self._steered.quiet()
         return "the process begins no new jobs"
 
-    def _stop(self, given: dict[str, Any], why: str) -> str:
-        if self.supervisor is not None:
-            self.supervisor.ask("stop")
-            return "the swarm stops"
+    def _stop(self) -> str:
         self._steered.ask_stop()
         return "the process stops"
 
-    def _reload(self, given: dict[str, Any], why: str) -> str:
-        self._swarm("reload").ask("reload", waits=False)
-        return "the reload has begun"
-
-    def _scale(self, given: dict[str, Any], why: str) -> str:
-        self._swarm("scale").ask("scale", nodes=given["nodes"])
-        return f"the swarm goes to {given['nodes']} nodes"
-
-    def _swarm(self, verb: str) -> Supervisor:
-        if self.supervisor is None:
-            raise FailedPrecondition(f"{verb} is for swarms (awoke run --nodes): this app runs in a single process")
-        return self.supervisor
-
-    def stacks(self) -> list[StackOfThread]:
-        """Returns the stacks of all threads. Does not block."""
+    def _stacks(self) -> CommandResult:
         names = {each.ident: each.name for each in threading.enumerate()}
         owners = {each.name: each.owner for each in self._steered.threads()}
-        found = []
+        stacks = []
         for ident, frame in list(sys._current_frames().items())[:THREADS_MAX]:
             name = names.get(ident, f"thread {ident}")
-            lines = [
-                f"{each.filename}:{each.lineno} in {each.name}" for each in traceback.extract_stack(frame)[-FRAMES_MAX:]
-            ]
-            found.append(StackOfThread(name=name, owner=owners.get(name, ""), lines=lines))
-        return sorted(found, key=lambda each: (each.owner, each.name))
+            calls = traceback.extract_stack(frame)[-FRAMES_MAX:]
+            lines = [f"{call.filename}:{call.lineno} in {call.name}" for call in calls]
+            stacks.append(StackOfThread(name=name, owner=owners.get(name, ""), lines=lines))
+        stacks.sort(key=lambda stack: (stack.owner, stack.name))
+        return CommandResult(verb="stacks", text=f"{len(stacks)} threads", stacks=stacks)
+
+    def _threads(self) -> CommandResult:
+        threads = [
+            StartedThread(owner=each.owner, name=each.name, started_at=each.started_at)
+            for each in self._steered.threads()
+        ]
+        return CommandResult(verb="threads", text=f"{len(threads)} threads", threads=threads)
 
     # Partitions.
 
-    def _pause(self, given: dict[str, Any], why: str) -> str:
-        topic, partition, group = place_of(given)
-        is_durable = given.get("durable", False)
+    def _pause(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
+        is_durable, text = given.get("durable", False), f"paused by {why}"
         if is_durable and self._pauses is None:
             raise FailedPrecondition("a durable pause needs the console's topics: run the app with console=True")
-        is_paused = self._steered.pause(topic, partition, f"paused by {why}", group)
+        is_paused = self._steered.steer(at.group, lambda group: group.pause(at.topic, at.partition, text))
         if is_durable:
             assert self._pauses is not None
-            self._pauses.keep(topic, partition, group, f"paused by {why}")
-            return f"{topic}[{partition}] is paused until `resume`, wherever it is assigned"
+            self._pauses.keep(at.topic, at.partition, at.group, text)
+            return f"{at} is paused until `resume`, wherever it is assigned"
         if not is_paused:
-            raise self._not_here(topic, partition)
-        return f"{topic}[{partition}] is paused until `resume`, or until it is assigned anew"
+            raise not_here(at)
+        return f"{at} is paused until `resume`, or until it is assigned anew"
 
-    def _resume(self, given: dict[str, Any], why: str) -> str:
-        topic, partition, group = place_of(given)
-        was_durable = self._pauses is not None and self._pauses.drop(topic, partition, group)
-        if not self._steered.resume(topic, partition, group) and not was_durable:
-            self._check_here(topic, partition)
-            raise FailedPrecondition(f"{topic}[{partition}] is neither paused nor stuck")
-        return f"{topic}[{partition}] goes on"
+    def _resume(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
+        was_durable = self._pauses is not None and self._pauses.drop(at.topic, at.partition, at.group)
+        is_resumed = self._steered.steer(at.group, lambda group: group.resume(at.topic, at.partition))
+        if not is_resumed and not was_durable:
+            self._check_here(at)
+            raise FailedPrecondition(f"{at} is neither paused nor stuck")
+        return f"{at} goes on"
 
-    def _seek(self, given: dict[str, Any], why: str) -> str:
-        topic, partition, group = place_of(given)
+    def _seek(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
         if "offset" in given:
-            is_done = self._steered.seek(topic, partition, given["offset"], group)
-            to = {-2: "the first message", -1: "the end"}.get(given["offset"], f"offset {given['offset']}")
+            offset = given["offset"]
+            is_done = self._steered.steer(at.group, lambda group: group.seek(at.topic, at.partition, offset))
+            to = {-2: "the first message", -1: "the end"}.get(offset, f"offset {offset}")
         else:
-            is_done = self._steered.seek_time(topic, partition, given["timestamp_ms"], group)
-            to = f"the first message at or after {given['timestamp_ms']} ms"
+            time_ms = given["timestamp_ms"]
+            is_done = self._steered.steer(at.group, lambda group: group.seek_time(at.topic, at.partition, time_ms))
+            to = f"the first message at or after {time_ms} ms"
         if not is_done:
-            raise self._not_here(topic, partition)
-        return f"{topic}[{partition}] goes on from {to}"
+            raise not_here(at)
+        return f"{at} goes on from {to}"
 
-    def _skip(self, given: dict[str, Any], why: str) -> str:
-        topic, partition, group = place_of(given)
-        if not self._steered.skip(topic, partition, given["offset"], group):
-            raise self._not_failing(topic, partition, given["offset"], group)
-        return f"{topic}[{partition}] offset {given['offset']} is skipped"
+    def _skip(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
+        offset = given["offset"]
+        if not self._steered.steer(at.group, lambda group: group.skip(at.topic, at.partition, offset)):
+            raise self._not_failing(at, offset)
+        return f"{at} offset {offset} is skipped"
 
-    def _retry(self, given: dict[str, Any], why: str) -> str:
-        topic, partition, group = place_of(given)
+    def _retry(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
         offset = given.get("offset")
-        is_failing = offset is None or offset in self._steered.blocking(topic, partition, group)
-        if not is_failing or not self._steered.retry_now(topic, partition, group):
-            raise self._not_failing(topic, partition, offset, group)
-        return f"the failing messages of {topic}[{partition}] are tried again now"
+        is_failing = offset is None or offset in self._steered.blocking(*at)
+        if not is_failing or not self._steered.steer(at.group, lambda group: group.retry_now(at.topic, at.partition)):
+            raise self._not_failing(at, offset)
+        return f"the failing messages of {at} are tried again now"
 
-    def _dead_letter(self, given: dict[str, Any], why: str) -> str:
-        topic, partition, group = place_of(given)
-        if not self._steered.dead_letter(topic, partition, given["offset"], group):
-            raise self._not_failing(topic, partition, given["offset"], group)
-        return f"{topic}[{partition}] offset {given['offset']} goes to the dead letter topic"
+    def _dead_letter(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
+        offset = given["offset"]
+        if not self._steered.steer(at.group, lambda group: group.dead_letter_now(at.topic, at.partition, offset)):
+            raise self._not_failing(at, offset)
+        return f"{at} offset {offset} goes to the dead letter topic"
 
-    def _check_here(self, topic: str, partition: int) -> None:
-        if not self._steered.is_assigned(topic, partition):
-            raise self._not_here(topic, partition)
+    def _check_here(self, at: PartitionPlace) -> None:
+        if not self._steered.is_assigned(at.topic, at.partition):
+            raise not_here(at)
 
-    def _not_here(self, topic: str, partition: int) -> RpcError:
-        return FailedPrecondition(f"{topic}[{partition}] is not assigned to this process: ask the one that has it")
-
-    def _not_failing(self, topic: str, partition: int, offset: int | None, group: str | None) -> RpcError:
-        self._check_here(topic, partition)
-        failing = self._steered.blocking(topic, partition, group)
+    def _not_failing(self, at: PartitionPlace, offset: int | None) -> RpcError:
+        self._check_here(at)
+        failing = self._steered.blocking(*at)
         if offset is None or not failing:
-            return FailedPrecondition(f"no message of {topic}[{partition}] fails")
-        names = ", ".join(map(str, failing[:20]))
-        return FailedPrecondition(f"{topic}[{partition}] offset {offset} does not fail; those that do: {names}")
+            return FailedPrecondition(f"no message of {at} fails")
+        offsets = ", ".join(map(str, failing[:OFFSETS_SHOWN_MAX])) + ("…" if failing[OFFSETS_SHOWN_MAX:] else "")
+        return FailedPrecondition(f"{at} offset {offset} does not fail; failing now: {offsets}")
 
 
-def place_of(given: Mapping[str, Any]) -> tuple[str, int, str | None]:
-    """Returns topic, partition and group of a command."""
-    return given["topic"], given["partition"], given.get("group")
+def not_here(at: PartitionPlace) -> NotHere:
+    """Returns the error for a partition that another process has, or none."""
+    return NotHere(f"{at} is not assigned to this process: ask the process of the group that has it")

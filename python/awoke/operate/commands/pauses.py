@@ -17,7 +17,7 @@ import msgspec
 
 from awoke._native import Message, Signal
 from awoke.declare.reader import Reader
-from awoke.errors import AwokeError, ClosedError, RpcError
+from awoke.errors import AwokeError, ClosedError, ConfigError
 from awoke.operate.commands.verbs import checked
 from awoke.settings import Settings
 from awoke.waiting.backoff import Backoff
@@ -174,6 +174,6 @@ def place_of(key: bytes | None) -> Place | None:
     try:
         group, topic, partition = msgspec.json.decode(key or b"", type=tuple[str | None, str, int])
         checked("pause", {"group": group, "topic": topic, "partition": partition})
-    except (msgspec.MsgspecError, UnicodeDecodeError, RpcError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, ConfigError):
         return None
     return group, topic, partition

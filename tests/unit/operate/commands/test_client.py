@@ -1,4 +1,4 @@
-"""Commands of a node to its supervisor."""
+"""The client of a command socket, as a node uses it; the tests of `awoke.cli.swarm` have the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.operate.commands.client import SupervisorSocket
 
 
-def asked(path: Path, answer: bytes, ask: Callable[[], None]) -> bytes:
+def asked(path: Path, answer: bytes, ask: Callable[[], object]) -> bytes:
     """Has a socket at the path answer one command; returns the command."""
     found = list[bytes]()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -39,7 +39,10 @@ def asked(path: Path, answer: bytes, ask: Callable[[], None]) -> bytes:
 def test_a_command_is_sent_with_its_fields_and_answered(tmp_path: Path) -> None:
     path = tmp_path / "s"
     supervisor = SupervisorSocket(str(path))
-    sent = asked(path, b'{"done": "scale"}\n', lambda: supervisor.ask("scale", nodes=3))
+    effects = list[str]()
+    answer = b'{"done": "scale", "text": "it goes to 3 nodes"}\n'
+    sent = asked(path, answer, lambda: effects.append(supervisor.ask("scale", nodes=3)))
+    assert effects == ["it goes to 3 nodes"]
     assert sent == b'{"command":"scale","nodes":3}\n'
 
 
@@ -50,5 +53,5 @@ def test_a_refusal_and_a_failure_are_errors(tmp_path: Path) -> None:
         asked(path, b'{"error": "a reload is under way"}\n', lambda: supervisor.ask("reload"))
     with pytest.raises(AwokeError, match="reload failed: no good"):
         asked(path, b'{"failed": "no good"}\n', lambda: supervisor.ask("reload"))
-    with pytest.raises(AwokeError, match="does not answer"):
+    with pytest.raises(AwokeError, match="no process listens at"):
         supervisor.ask("reload")

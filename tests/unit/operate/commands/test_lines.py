@@ -1,48 +1,60 @@
-"""Commands and answers as lines of JSON, and their fields."""
+"""Commands and results on a socket: one JSON object on one line."""
 
 from __future__ import annotations
 
+import os
+import pwd
 from typing import Any
 
 import pytest
 
 import awoke
-from awoke.operate.commands import lines as command_lines
+from awoke.observe.web.listener import Peer
+from awoke.operate.commands import lines
+from awoke.operate.commands.views import CommandResult, OperatorCommand, StackOfThread
 
 
-def test_a_command_and_an_answer_are_one_line() -> None:
-    assert command_lines.decoded(b'{"command": "status"}\n') == {"command": "status"}
-    assert command_lines.encoded({"failed": "no\nway"}) == b'{"failed":"no\\nway"}\n'
-
-
-@pytest.mark.parametrize("request_", [b"", b"[]", b"1", b"\xff", b"{"])
-def test_a_request_that_is_no_object_is_refused(request_: bytes) -> None:
-    with pytest.raises(awoke.ConfigError, match="no JSON object"):
-        command_lines.decoded(request_)
-
-
-def test_the_fields_of_a_place_are_read() -> None:
-    command = {"topic": "t", "partition": 3, "offset": 42}
-    assert command_lines.place_of(command) == ("t", 3)
-    assert command_lines.offset_of(command) == 42
+def test_a_command_has_the_user_of_its_client() -> None:
+    line = b'{"command": "skip", "reason": "it is bad", "topic": "t", "offset": 7}\n'
+    user = pwd.getpwuid(os.getuid()).pw_name
+    assert lines.command_of(line, Peer(1, os.getuid())) == OperatorCommand(
+        verb="skip", arguments={"topic": "t", "offset": 7}, who=user, via="socket", reason="it is bad"
+    )
 
 
 @pytest.mark.parametrize(
-    "command",
+    "line",
+    [b"", b"[]", b"null", b"{", b"[" * 60_000, b'{"command": "\xff"}', b"{}", b'{"command": []}', b'{"command": "no"}'],
+)
+def test_what_is_not_a_command_is_refused(line: bytes) -> None:
+    with pytest.raises(awoke.ConfigError) as refused:
+        lines.command_of(line, None)
+    assert refused.value.property == "command"
+
+
+@pytest.mark.parametrize("reason", [None, 7, ["x"], "x" * 5_000])
+def test_any_reason_is_shortened(reason: Any) -> None:
+    line = lines.encoded({"command": "quiet", "reason": reason})
+    assert len(lines.command_of(line, None).reason) <= 1_000
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
     [
-        {"partition": 0},
-        {"topic": "", "partition": 0},
-        {"topic": "t" * (command_lines.TOPIC_MAX + 1), "partition": 0},
-        {"topic": "t"},
-        {"topic": "t", "partition": -1},
-        {"topic": "t", "partition": True},
-        {"topic": "t", "partition": command_lines.PARTITION_MAX + 1},
+        (CommandResult(verb="quiet", node="host.1", at_ms=5), b'{"done":"quiet"}\n'),
+        (CommandResult(verb="skip", text="a\nb"), b'{"done":"skip","text":"a\\nb"}\n'),
+        (CommandResult(verb="skip", result="not_found", text="no group"), b'{"error":"no group"}\n'),
+        (CommandResult(verb="skip", result="unavailable", text="no brokers"), b'{"failed":"no brokers"}\n'),
+        (CommandResult(verb="status", status={"pid": 7}), b'{"done":"status","pid":7}\n'),
+        (
+            CommandResult(verb="stacks", stacks=[StackOfThread(name="n", owner="", lines=["a"], node=2)]),
+            b'{"done":"stacks","stacks":[{"name":"n","owner":"","lines":["a"],"node":2}]}\n',
+        ),
     ],
 )
-def test_a_wrong_place_is_refused(command: dict[str, Any]) -> None:
-    with pytest.raises(awoke.ConfigError, match="is no"):
-        command_lines.place_of(command)
+def test_a_result_is_one_line(result: CommandResult, line: bytes) -> None:
+    assert lines.line_of(result) == line
 
 
-def test_control_characters_of_other_programs_are_escaped() -> None:
-    assert command_lines.json_of({"name": "a\u009bb"}) == b'{"name":"a\\u009bb"}'
+def test_what_other_programs_have_written_is_harmless() -> None:
+    assert lines.json_of({"name": "a\u009bb"}) == b'{"name":"a\\u009bb"}'

@@ -1,19 +1,23 @@
-"""A reload, step by step."""
+"""A reload, step by step; files that are watched: each change is reloaded, also one that comes when none can begin."""
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import socket
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from awoke.swarm import rolling
+from awoke.errors import ConfigError
+from awoke.observe.web.loop import Loop
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.rolling import Roll, RollState
+from awoke.swarm.reload import ASSIGNMENT, PROOF, FileWatch, Roll, RollState
 from tests.unit.swarm.fakes import FakeHost, FakePidfd, ManualDeadlines, up
 
 
@@ -81,7 +85,7 @@ class Reload:
             self.roll.on_node_assigned(node)
 
     def prove(self) -> None:
-        self.deadlines.pass_(rolling.PROOF)
+        self.deadlines.pass_(PROOF)
         self.roll.on_node_alive(self.nodes[1])
 
     def end(self, number: int) -> None:
@@ -111,7 +115,7 @@ def test_the_first_node_proves_the_new_code_and_the_others_follow(reload: Reload
     assert reload.host.did == ["stop 1"], "it has its partitions, and has not stayed up yet"
     assert reload.roll.mold_for(reload.nodes[2]) is reload.molds.current
     reload.roll.on_node_alive(reload.nodes[1])
-    deadlines.pass_(rolling.PROOF)
+    deadlines.pass_(PROOF)
     assert reload.host.did == ["stop 1"], "it may be frozen"
     reload.roll.on_node_alive(reload.nodes[1])
     assert reload.host.did == ["stop 1", "stop 2"]
@@ -129,7 +133,7 @@ def test_a_node_that_gets_no_partitions_holds_the_reload_up_for_some_time_only(
     reload.restart(1, is_assigned=False)
     reload.prove()
     assert reload.host.did == ["stop 1"]
-    deadlines.pass_(rolling.ASSIGNMENT)
+    deadlines.pass_(ASSIGNMENT)
     assert reload.host.did == ["stop 1", "stop 2"]
 
 
@@ -246,3 +250,98 @@ def test_a_node_that_goes_for_good_does_not_hold_a_saved_file_up(saved: Reload) 
     saved.roll.on_node_gone(node)
     assert saved.ended == [None]
     node.close()
+
+
+# Files that are watched.
+
+OnEnd = Callable[[str | None], object]
+
+
+class Files:
+    """The library, and the changes that it reports. The scenarios use the real one."""
+
+    def __init__(self) -> None:
+        self.changes: queue.SimpleQueue[set[tuple[int, str]]] = queue.SimpleQueue()
+
+    def PythonFilter(self) -> None: ...  # noqa: N802 - the library's name
+
+    def watch(self, *_: Path, **__: Any) -> Iterator[set[tuple[int, str]]]:
+        return iter(self.changes.get, set[tuple[int, str]]())
+
+    def save(self) -> None:
+        self.changes.put({(1, "/shop/shop.py")})
+
+    def close(self) -> None:
+        self.changes.put(set())
+
+
+class Reloads:
+    """The reloads of a swarm: `ends` are those that have begun."""
+
+    def __init__(self) -> None:
+        self.ends: list[OnEnd] = []
+        self.is_possible = True
+
+    def begin(self, on_end: OnEnd) -> bool:
+        if self.is_possible:
+            self.ends.append(on_end)
+        return self.is_possible
+
+
+@pytest.fixture
+def reloads() -> Reloads:
+    return Reloads()
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+    files = Files()
+    monkeypatch.setattr("awoke.swarm.reload.needs", lambda module, extra: files)
+    return files
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    with contextlib.closing(Loop()) as loop:
+        yield loop
+
+
+@pytest.fixture
+def watch(files: Files, loop: Loop, reloads: Reloads) -> Iterator[FileWatch]:
+    watch = FileWatch(Path("/shop"), loop, reloads.begin)
+    watch.open()
+    with contextlib.closing(watch), contextlib.closing(files):
+        yield watch
+
+
+@pytest.mark.usefixtures("watch")
+def test_a_change_is_reloaded(files: Files, loop: Loop, reloads: Reloads) -> None:
+    files.save()
+    loop.turn()
+    assert len(reloads.ends) == 1
+
+
+def test_a_change_while_no_reload_is_possible_is_reloaded_when_one_is(
+    files: Files, loop: Loop, watch: FileWatch, reloads: Reloads
+) -> None:
+    """The swarm has no nodes yet, or is in a reload that anyone has begun."""
+    reloads.is_possible = False
+    files.save()
+    loop.turn()
+    assert not reloads.ends
+    reloads.is_possible = True
+    watch.reload_changed()
+    assert len(reloads.ends) == 1
+    watch.reload_changed()
+    assert len(reloads.ends) == 1, "nothing has changed since"
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, reloads: Reloads) -> None:
+    def missing(module: str, extra: str) -> None:
+        raise ConfigError(f"pip install 'awoke[{extra}]'", extra)
+
+    monkeypatch.setattr("awoke.swarm.reload.needs", missing)
+    loop = Loop()
+    watch = FileWatch(Path("/shop"), loop, reloads.begin)
+    with contextlib.closing(loop), contextlib.closing(watch), pytest.raises(ConfigError, match=r"awoke\[watch\]"):
+        watch.open()

@@ -11,18 +11,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Protocol
 
 from awoke._native import Notifier
-from awoke.app.app import App
-from awoke.errors import AwokeError, ConfigError
+from awoke.errors import ConfigError
 from awoke.observe.web import listener
 from awoke.observe.web.listener import Listener, Peer, Respond
 from awoke.observe.web.loop import Loop
-from awoke.operate.commands import lines as command_lines
+from awoke.operate.commands import lines
 from awoke.operate.commands.socket_file import SocketFile, SocketTaken
-from awoke.swarm.app_commands import AppCommands
+from awoke.operate.commands.views import CommandResult, OperatorCommand
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +29,21 @@ JOIN_WITHIN_S = 5.0
 """The longest wait for the thread: an app's event subscriber that blocks must not delay its stop."""
 
 
+class Executor(Protocol):
+    """Executes commands: `Actions`, while the app runs."""
+
+    def execute(self, command: OperatorCommand) -> CommandResult: ...
+
+
+class SteeredApp(Protocol):
+    """The app of this process."""
+
+    @property
+    def actions(self) -> Executor | None: ...
+
+
 @contextlib.contextmanager
-def open_app_socket(app: App, path: str) -> Iterator[None]:
+def open_process_socket(app: SteeredApp, path: str) -> Iterator[None]:
     """Takes commands for the app inside the block. If the path can't be used, logs a warning and takes none."""
     try:
         file = SocketFile(path)
@@ -47,7 +59,7 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
         logger.warning("no commands (awoke resume, skip, threads) for this process: %s", error)
         yield
         return
-    served = AppSocket(file, AppCommands(app).execute)
+    served = ProcessSocket(file, app)
     served.start()
     try:
         yield
@@ -55,11 +67,11 @@ def open_app_socket(app: App, path: str) -> Iterator[None]:
         served.close()
 
 
-class AppSocket:
-    """A thread that takes commands and answers each with `execute`."""
+class ProcessSocket:
+    """A thread that takes commands and answers them."""
 
-    def __init__(self, file: SocketFile, execute: Callable[[dict[str, Any], Peer | None], dict[str, Any]]) -> None:
-        self._file, self._execute = file, execute
+    def __init__(self, file: SocketFile, app: SteeredApp) -> None:
+        self._file, self._app = file, app
         self._listener: Listener | None = None
         self._notifier = Notifier()
         self._is_closing = False
@@ -84,10 +96,15 @@ class AppSocket:
                 while not self._is_closing:
                     loop.turn()
 
-    def _on_command(self, request: bytes, respond: Respond) -> None:
-        peer = None if self._listener is None else self._listener.peer
+    def _on_command(self, line: bytes, respond: Respond) -> None:
+        respond(lines.line_of(self._executed(line, None if self._listener is None else self._listener.peer)))
+
+    def _executed(self, line: bytes, peer: Peer | None) -> CommandResult:
         try:
-            answer = self._execute(command_lines.decoded(request), peer)
-        except AwokeError as error:
-            answer = {"error": str(error)}
-        respond(command_lines.encoded(answer))
+            command = lines.command_of(line, peer)
+        except ConfigError as error:
+            return CommandResult(verb="", result="invalid_argument", text=str(error))
+        actions = self._app.actions
+        if actions is None:
+            return CommandResult(verb=command.verb, result="failed_precondition", text="the app does not run")
+        return actions.execute(command)
