@@ -9,6 +9,7 @@ import pytest
 from awoke.errors import ConfigError
 from awoke.operate.commands.verbs import REMOTE, VERBS, allowed, checked, checked_text
 from awoke.settings import load
+from tests.support.python_syntax import REPOSITORY
 
 PLACE: dict[str, Any] = {"topic": "orders", "partition": 0}
 
@@ -56,6 +57,17 @@ def test_what_a_person_types_gets_its_kind() -> None:
     for wrong in ({"partition": "x"}, {"partition": "-1"}, {"partition": "9" * 5_000}, {"other": "1"}):
         with pytest.raises(ConfigError):
             VERBS["resume"].parsed({"topic": "t", "partition": "0", **wrong})
+
+
+def test_the_page_lists_the_verbs_that_a_console_may_send() -> None:
+    page = (REPOSITORY / "docs" / "console.md").read_text()
+    table = page.partition("| Command | Arguments | Effect |")[2].partition("\n\n")[0]
+    rows = {row[0].strip(" `"): row[1] for row in (line.split("|")[1:] for line in table.splitlines()[2:])}
+    assert list(rows) == list(REMOTE)
+    for verb in REMOTE.values():
+        names = {"timestamp_ms": "time"}
+        for parameter in verb.parameters:
+            assert names.get(parameter.name, parameter.name) in rows[verb.name]
 
 
 def test_an_app_allows_no_command_all_of_them_or_some() -> None:
