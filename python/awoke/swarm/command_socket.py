@@ -123,7 +123,7 @@ class CommandSocket:
         """Hands the record of a command to a node, which has a Kafka client."""
         if not is_recorded(command.verb) or self._is_node(peer):
             return
-        data = protocol.encode(protocol.Record(audit_of(command, result)))
+        data = protocol.encode(protocol.AuditRecord(audit_of(command, result)))
         for node in self._questions.nodes.values():
             if node.state is NodeState.UP and node.control is not None:
                 with contextlib.suppress(OSError):  # Its buffer is full: another one may take it.

@@ -33,7 +33,7 @@ RESTARTS_MAX, WITHIN_S = 5, 60.0
 """More restarts than this within this time: a restart does not repair the fault."""
 
 
-class Host(Protocol):
+class HealthHost(Protocol):
     """The actions on a node that is not well."""
 
     def replace(self, node: NodeHandle, why: str) -> None:
@@ -49,7 +49,9 @@ class Host(Protocol):
 class Health:
     """The checks of all nodes. For the supervisor's thread; does not block."""
 
-    def __init__(self, options: Options, nodes: Mapping[int, NodeHandle], deadlines: Deadlines, host: Host) -> None:
+    def __init__(
+        self, options: Options, nodes: Mapping[int, NodeHandle], deadlines: Deadlines, host: HealthHost
+    ) -> None:
         self._options, self._nodes, self._deadlines, self._host = options, nodes, deadlines, host
 
     def expect(self, node: NodeHandle) -> None:

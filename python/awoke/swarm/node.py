@@ -236,10 +236,10 @@ class Node:
                 case protocol.Swarm():
                     if (reporter := server.extension(Reporter)) is not None:
                         reporter.tell_swarm(message.pid, message.nodes)
-                case protocol.Record():
+                case protocol.AuditRecord():
                     commands_of(server).record(message.audit)
                 case protocol.Ask():
-                    self._say(protocol.Answered(message.request, self._result(server, message.command)))
+                    self._say(protocol.NodeAnswered(message.request, self._result(server, message.command)))
 
     def _result(self, server: AppRunner, command: OperatorCommand) -> CommandResult:
         match command.verb:

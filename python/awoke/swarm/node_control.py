@@ -38,7 +38,7 @@ START_AGAIN_S = 1.0
 """A node that could not be started for lack of descriptors or processes is tried again after this."""
 
 
-class Host(Protocol):
+class NodeHost(Protocol):
     """The swarm as a whole, as its nodes need it."""
 
     @property
@@ -65,7 +65,7 @@ class Host(Protocol):
 class NodeControl:
     """The nodes of one swarm. For the supervisor's thread; does not block, except for `end_processes`."""
 
-    def __init__(self, options: Options, loop: Loop, questions: Questions, host: Host) -> None:
+    def __init__(self, options: Options, loop: Loop, questions: Questions, host: NodeHost) -> None:
         self._options, self._loop, self._questions, self._host = options, loop, questions, host
         self._deadlines = loop.deadlines
         self._policy = RestartPolicy(options.restarts_max, options.restart_backoff_s)
@@ -284,7 +284,7 @@ class NodeControl:
                 node.why_not_ready = text
             case protocol.Failed():
                 node.fail(message.text)
-            case protocol.Answered():
+            case protocol.NodeAnswered():
                 self._questions.on_answer(node.number, message)
 
     def _lay_tripwire(self, node: NodeHandle, descriptor: int) -> None:

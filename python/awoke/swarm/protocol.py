@@ -124,7 +124,7 @@ class Failed(msgspec.Struct, tag_field="kind", tag="failed"):
     text: str
 
 
-class Answered(msgspec.Struct, tag_field="kind", tag="answered"):
+class NodeAnswered(msgspec.Struct, tag_field="kind", tag="answered"):
     """The answer to `Ask`."""
 
     request: Number
@@ -141,7 +141,7 @@ class Ask(msgspec.Struct, tag_field="kind", tag="ask"):
     command: OperatorCommand
 
 
-class Record(msgspec.Struct, tag_field="kind", tag="record"):
+class AuditRecord(msgspec.Struct, tag_field="kind", tag="record"):
     """Tells of a command on the supervisor's socket, for the audit. It has no answer."""
 
     audit: Audit
@@ -155,8 +155,8 @@ class Swarm(msgspec.Struct, tag_field="kind", tag="swarm"):
 
 
 MoldSays = MoldReady | Refused | Forked | NotForked
-NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | Answered
-NodeIsAsked = Ask | Swarm | Record
+NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | NodeAnswered
+NodeIsAsked = Ask | Swarm | AuditRecord
 FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
 TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)
 FROM_NODE: msgspec.json.Decoder[NodeSays] = msgspec.json.Decoder(NodeSays)

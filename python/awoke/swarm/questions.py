@@ -98,7 +98,7 @@ class Questions:
         """Asks all nodes for their `metrics`, `health` or `threads`."""
         self.ask(OperatorCommand(verb=what, who="", via=""), finish)
 
-    def on_answer(self, node: int, message: protocol.Answered) -> None:
+    def on_answer(self, node: int, message: protocol.NodeAnswered) -> None:
         """Takes a node's answer; one that comes too late is dropped."""
         question = self._open.get(message.request)
         if question is not None and question.add(node, message.result):

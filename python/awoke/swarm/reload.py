@@ -67,7 +67,7 @@ class RollState(StrEnum):
     ROLLING = "rolling"
 
 
-class Host(Protocol):
+class ReloadHost(Protocol):
     """The actions on nodes that a reload needs."""
 
     def stop(self, node: NodeHandle) -> None:
@@ -91,7 +91,7 @@ class Roll:
         nodes: Mapping[int, NodeHandle],
         molds: MoldControl,
         deadlines: Deadlines,
-        host: Host,
+        host: ReloadHost,
         *,
         at_once: bool = False,
     ) -> None:

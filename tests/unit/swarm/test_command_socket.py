@@ -67,7 +67,7 @@ def test_a_node_records_each_command_of_others_once(
         with contextlib.suppress(BlockingIOError):
             while True:
                 found = protocol.decode(theirs.recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
-                assert isinstance(found, protocol.Record)
+                assert isinstance(found, protocol.AuditRecord)
                 records.append(found.audit)
         node.pidfd.close()
     expected = [("scale", "done", {"nodes": 2}), ("scale", "invalid_argument", {"nodes": 0}), ("stop", "done", {})]
@@ -96,7 +96,7 @@ class Nodes:
         return protocol.decode(self.ends[node - 1].recv(protocol.MESSAGE_MAX), protocol.TO_NODE)
 
     def says(self, node: int, result: CommandResult) -> None:
-        self.ends[node - 1].send(protocol.encode(protocol.Answered(1, result)))
+        self.ends[node - 1].send(protocol.encode(protocol.NodeAnswered(1, result)))
         self.supervisor.control.on_message(self.supervisor.control.nodes[node])
 
     @property

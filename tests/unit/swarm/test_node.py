@@ -90,7 +90,7 @@ def test_a_node_executes_a_command_and_tells_its_result() -> None:
         ours.shutdown(socket.SHUT_WR)
         node._execute(AppRunner(app))
         answers = [protocol.decode_node(ours.recv(protocol.MESSAGE_MAX)) for _ in range(5)]
-    results = [each.result for each in answers if isinstance(each, protocol.Answered)]
+    results = [each.result for each in answers if isinstance(each, protocol.NodeAnswered)]
     assert [(each.result, each.is_here) for each in results] == [
         ("failed_precondition", False),
         ("not_found", True),

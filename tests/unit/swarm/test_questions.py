@@ -42,7 +42,7 @@ class Nodes:
         self.found.append((dict(results), list(silent)))
 
     def says(self, node: int, result: CommandResult, request: int = 1) -> None:
-        self.questions.on_answer(node, protocol.Answered(request, result))
+        self.questions.on_answer(node, protocol.NodeAnswered(request, result))
 
     def close(self) -> None:
         for number, node in self.handles.items():

@@ -46,7 +46,8 @@ def ask(path: str, verb: str, within_s: float = ANSWER_WITHIN_S, **arguments: An
             while not answer.endswith(b"\n") and (piece := talk.recv(PIECE_BYTES)):
                 answer += piece
         except TimeoutError:
-            raise AwokeError(f"the process at {path} has not answered {verb} within {within_s:.0f} s") from None
+            text = f"the process at {path} has not answered {verb} within {within_s:.0f} s; see awoke status"
+            raise AwokeError(text) from None
         except OSError as error:
             raise AwokeError(f"the process at {path} does not answer: {error}") from None
     if not answer:

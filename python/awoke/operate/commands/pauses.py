@@ -38,7 +38,7 @@ Apply = Callable[[str | None, str, int, str | None], object]
 """Pauses a partition for a reason, or resumes it (None), where it is assigned to this process."""
 
 
-class Kept(msgspec.Struct, kw_only=True):
+class KeptPause(msgspec.Struct, kw_only=True):
     """The value of a record."""
 
     why: str
@@ -82,7 +82,7 @@ class DurablePauses:
         """
         self._send(
             self._topic,
-            msgspec.json.encode(Kept(why=why, at_ms=wall_ms())),
+            msgspec.json.encode(KeptPause(why=why, at_ms=wall_ms())),
             key_of(group, topic, partition),
             SEND_TIMEOUT_S,
         )
@@ -148,7 +148,7 @@ class DurablePauses:
         why: str | None = None
         if message.value is not None:
             try:
-                why = msgspec.json.decode(message.value, type=Kept).why
+                why = msgspec.json.decode(message.value, type=KeptPause).why
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 return
         with self._lock:

@@ -29,7 +29,7 @@ JOIN_WITHIN_S = 5.0
 """The longest wait for the thread: an app's event subscriber that blocks must not delay its stop."""
 
 
-class Executor(Protocol):
+class CommandExecutor(Protocol):
     """Executes commands: `Actions`, while the app runs."""
 
     def execute(self, command: OperatorCommand) -> CommandResult: ...
@@ -39,7 +39,7 @@ class SteeredApp(Protocol):
     """The app of this process."""
 
     @property
-    def actions(self) -> Executor | None: ...
+    def actions(self) -> CommandExecutor | None: ...
 
 
 @contextlib.contextmanager
