@@ -18,18 +18,8 @@ import msgspec
 from awoke import Producer, wait_all
 from awoke.admin import Admin
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import (
-    MAJOR,
-    MINOR,
-    ErrorRecord,
-    Failing,
-    Handler,
-    History,
-    Partition,
-    Report,
-    Running,
-    Sample,
-)
+from awoke.console.views import ErrorRecord, Failing, Handler, History, Partition, Report, Running, Sample
+from awoke.operate.commands.views import MAJOR, MINOR
 from bench.harness import REPOSITORY, unique
 from tests.unit.console.web import fakes
 

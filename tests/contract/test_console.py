@@ -16,8 +16,9 @@ import awoke
 from awoke.console.reporter import Reporter
 from awoke.console.state import read_view
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import MAJOR, ErrorRecord, Report
+from awoke.console.views import ErrorRecord, Report
 from awoke.console.web.live import Live
+from awoke.operate.commands.views import MAJOR
 from awoke.settings import load
 from awoke.testing import EmbeddedCluster, running
 from awoke.testing.faults import Faults

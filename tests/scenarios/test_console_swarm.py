@@ -71,7 +71,7 @@ def test_signed_commands_scale_reload_and_stop_a_swarm(real_cluster: RealCluster
     here = [each for each in records if each.via == "socket"]
     assert [(each.verb, each.result, each.who, each.reason) for each in here] == [
         ("pause", "done", user, "by the socket"),
-        ("skip", "failed", user, "by the socket"),
+        ("skip", "failed_precondition", user, "by the socket"),
         ("resume", "done", user, "by the socket"),
         ("stacks", "done", user, "by the socket"),
     ]

@@ -13,7 +13,7 @@ import pytest
 
 import awoke
 from awoke.cli.swarm import ask
-from awoke.swarm.resumes import ANSWER_WITHIN_S
+from awoke.swarm.questions import ANSWER_WITHIN_S
 from tests.support.clusters import RealCluster, unique
 from tests.support.line_files import whole_lines
 from tests.support.processes import Process
@@ -83,9 +83,9 @@ class App:
     def resumes(self, partition: int) -> bool:
         """Ask for a resume as the command does; whether there was one."""
         try:
-            return ask(TARGET, self.socket, "resume", topic=self.topic, partition=partition) == {"done": "resume"}
+            return bool(ask(TARGET, self.socket, "resume", topic=self.topic, partition=partition)["done"])
         except awoke.AwokeError as error:
-            if "neither paused nor stuck on any node" in str(error):
+            if "neither paused nor stuck" in str(error):
                 return False
             raise
 
@@ -110,8 +110,7 @@ def wait_for_each(process: Process, event: str, partitions: int = PARTITIONS) ->
 
 def refused(topic: str, wrong: int, right: int) -> str:
     """The answer to a skip of another message than the one that fails."""
-    held_up = f"{topic} is not held up at offset {wrong}, but by the message at offset {right}"
-    return f"error: skip failed: {held_up}"
+    return f"error: skip failed: {topic} offset {wrong} does not fail; failing now: {right}"
 
 
 def stop(process: Process) -> None:
@@ -149,8 +148,8 @@ def test_a_partition_that_fails_again_is_paused_again(app: App) -> None:
 def test_what_is_wrong_with_a_resume_is_said(app: App) -> None:
     with app.single() as process:
         wait_for_each(process, "partition.paused")
-        assert "this process does not hold nothing[0]" in app.resume(0, "nothing", code=1)
-        assert f"this process does not hold {app.topic}[7]" in app.resume(7, code=1)
+        assert "nothing[0] is not assigned to this process" in app.resume(0, "nothing", code=1)
+        assert f"{app.topic}[7] is not assigned to this process" in app.resume(7, code=1)
         for wrong in ("first", "-1"):
             with Process("resume", TARGET, app.topic, wrong, "--socket", app.socket) as refused:
                 assert refused.wait() == 2
@@ -168,13 +167,14 @@ def test_paused_partitions_of_a_swarm_go_on(app: App) -> None:
         for partition in range(PARTITIONS):
             assert app.resume(partition) == f"resumed {app.topic}[{partition}]"
             app.wait_done([*range(partition + 1)])
-        said = "is neither paused nor stuck on any node"
+        said = "is neither paused nor stuck"
         assert app.resume(0, code=1) == f"error: resume failed: {app.topic}[0] {said}"
         for place, found in (
             (f"{app.topic}[7]", app.resume(7, code=1)),
             ("nothing[0]", app.resume(0, "nothing", code=1)),
         ):
-            assert found == f"error: resume failed: no node holds {place}: ask the process of the group that holds it"
+            said = f"{place} is not assigned to any node: ask the process of the group that has it"
+            assert found == f"error: resume failed: {said}"
         assert len({line.split(" ")[0] for line in whole_lines(app.log)}) == 2, "both nodes held some"
         assert swarm.stop() == 0
 
@@ -189,7 +189,7 @@ def test_a_node_that_does_not_answer_is_named(app: App) -> None:
             found = app.resume(0, "nothing", code=1)
         finally:
             os.kill(frozen, signal.SIGCONT)
-        assert "no node that answered holds nothing[0]" in found
+        assert "nothing[0] is not assigned to any node that answered" in found
         assert found.endswith(f"; node 2 did not answer within {ANSWER_WITHIN_S:g} s")
         assert swarm.stop() == 0
 
@@ -213,7 +213,7 @@ def test_stuck_partitions_of_a_swarm_go_on_from_their_first_message(app: App) ->
             # How long after the last rebalance its new node notices that it is stuck is not to be seen from here.
             wait_until(functools.partial(app.resumes, partition), f"partition {partition} is resumed", 60)
         app.wait_done([*range(PARTITIONS)])
-        assert "neither paused nor stuck on any node" in app.resume(0, code=1)
+        assert "neither paused nor stuck" in app.resume(0, code=1)
         assert swarm.stop() == 0
 
 
@@ -224,7 +224,7 @@ def test_the_second_process_of_an_app_runs_without_a_socket(app: App) -> None:
             second.wait_for("no commands (awoke resume, skip, threads) for this process: another process of the app")
             second.wait_for("partitions.assigned")
             stop(second)
-        assert "this process does not hold" in app.resume(7, code=1), "the first one's socket is there"
+        assert "is not assigned to this process" in app.resume(7, code=1), "the first one's socket is there"
         stop(first)
 
 
@@ -251,7 +251,7 @@ def test_the_message_that_holds_up_a_single_process_is_skipped(app: App) -> None
         assert app.asks("skip", app.topic, "1", "0") == f"{place} continues after offset 0"
         process.wait_for("message.skipped handler='handle'")
         assert app.asks("skip", app.topic, "1", "0", code=1) == f"error: skip failed: no message of {place} fails"
-        assert f"this process does not hold {app.topic}[9]" in app.asks("skip", app.topic, "9", "0", code=1)
+        assert f"{app.topic}[9] is not assigned to this process" in app.asks("skip", app.topic, "9", "0", code=1)
         app.repair.touch()
         with awoke.Producer(app.servers) as producer:
             producer.produce(app.topic, b"behind", partition=1).wait(30)
@@ -270,7 +270,7 @@ def test_the_message_that_holds_up_a_swarm_is_skipped(app: App) -> None:
             assert app.asks("skip", app.topic, str(partition), "7", code=1) == refused(place, 7, 0)
             assert app.asks("skip", app.topic, str(partition), "0") == f"{place} continues after offset 0"
         wait_for_each(swarm.process, "message.skipped")
-        said = f"error: skip failed: no message of {app.topic}[0] fails on any node"
+        said = f"error: skip failed: no message of {app.topic}[0] fails"
         assert app.asks("skip", app.topic, "0", "0", code=1) == said
         app.repair.touch()
         app.feed()

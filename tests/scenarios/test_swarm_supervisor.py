@@ -80,7 +80,7 @@ def test_a_swarm_grows_and_shrinks(real_cluster: RealCluster, topic: str, flow: 
         swarm.wait_up(2, assigned=PARTITIONS)
         swarm.process.signal(signal.SIGTTIN)
         swarm.wait_up(3, assigned=PARTITIONS)
-        with pytest.raises(awoke.ConfigError, match="at least 1"):
+        with pytest.raises(awoke.ConfigError, match="from 1 to 1000, not 0"):
             swarm.ask("scale", nodes=0)
         swarm.ask("scale", nodes=1)
         swarm.wait_up(1, assigned=PARTITIONS)

@@ -9,7 +9,7 @@ import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,8 +20,8 @@ from awoke.observe.web import http
 from awoke.observe.web.endpoint import Endpoint
 from awoke.observe.web.listener import CONNECTIONS_MAX, descriptors_for_clients
 from awoke.observe.web.loop import Loop
-from awoke.swarm.admin import AdminEndpoint
-from awoke.swarm.app_socket import open_app_socket
+from awoke.operate.commands.actions import Actions
+from awoke.operate.commands.process_socket import open_process_socket
 from awoke.swarm.options import Options
 from awoke.swarm.supervisor import Supervisor
 from tests.unit.observe.web.test_endpoint import Fake, get
@@ -103,9 +103,10 @@ def test_a_process_short_of_descriptors_closes_idle_clients_and_recovers(
     """The supervisor's listeners share a loop: clients of one must not take the other's descriptors, nor the nodes'."""
     options = Options(target="a:b", nodes=2, socket=str(tmp_path / "s"), metrics_port=0)
     supervisor = Supervisor(options)
-    admin: AdminEndpoint = supervisor.admin
-    admin.open()
-    port = admin._listeners[1]._listening.getsockname()[1]
+    supervisor.socket.open()
+    supervisor.endpoint.open()
+    assert supervisor.endpoint._listener is not None
+    port = supervisor.endpoint._listener._listening.getsockname()[1]
     with contextlib.ExitStack() as clients:
         for _ in range(FEW // 4):
             clients.enter_context(socket.create_connection(("127.0.0.1", port)))
@@ -117,7 +118,8 @@ def test_a_process_short_of_descriptors_closes_idle_clients_and_recovers(
         talk.sendall(b'{"command":"status"}\n')
         talk.setblocking(False)
         assert msgspec.json.decode(turned(supervisor.loop, talk))["nodes"] == []
-    admin.close()
+    supervisor.socket.close()
+    supervisor.endpoint.close()
     supervisor.close()
     assert [each for each in caplog.records if "few file descriptors are left" in each.message]
 
@@ -149,18 +151,23 @@ def test_a_lone_client_is_served_where_few_descriptors_are_left(
 
 def test_idle_clients_of_a_command_socket_delay_no_command(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = str(tmp_path / "s")
-    with open_app_socket(cast(awoke.App, Commanded()), path), contextlib.ExitStack() as clients:
+    with open_process_socket(Commanded(), path), contextlib.ExitStack() as clients:
         for _ in range(3 * CONNECTIONS_MAX):
             talk = clients.enter_context(socket.socket(socket.AF_UNIX))
             talk.connect(path)
         talk.sendall(b'{"command":"threads"}\n')
-        assert msgspec.json.decode(talk.recv(65536)) == {"done": "threads", "threads": []}
+        assert msgspec.json.decode(talk.recv(65536)) == {"done": "threads", "text": "0 threads"}
     warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert len(warnings) == 1, "one line, however many clients"
 
 
 class Commanded:
     """An app without threads."""
+
+    @property
+    def actions(self) -> Actions:
+        steered: Any = self
+        return Actions("shop", "host.1", steered, lambda audit: None)
 
     def threads(self) -> list[Any]:
         return []

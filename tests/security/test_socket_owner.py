@@ -14,9 +14,8 @@ import pytest
 
 import awoke
 from awoke.cli.swarm import ask
-from awoke.swarm import socket_file
-from awoke.swarm.options import own_folder, socket_path
-from awoke.swarm.socket_file import SocketFile
+from awoke.operate.commands import socket_file
+from awoke.operate.commands.socket_file import SocketFile, own_folder, socket_path
 
 TARGET = "shop:app"
 

@@ -20,7 +20,11 @@ from hypothesis import strategies as st
 import awoke
 from awoke.observe.web import http
 from awoke.observe.web.deadlines import Deadline
-from awoke.swarm import admin, command_lines, merging, protocol
+from awoke.operate.commands import lines
+from awoke.operate.commands.audit import audit_of
+from awoke.operate.commands.verbs import checked
+from awoke.operate.commands.views import CommandResult, StackOfThread
+from awoke.swarm import endpoint, protocol
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
@@ -42,11 +46,14 @@ NODE_FRAMES = [
     b'J{"kind":[]}',
     b'J{"kind":"failed"}',
     b'J{"kind":"failed","text":5}',
-    b'J{"kind":"gathered","request":"1","text":"x"}',
-    b'J{"kind":"gathered","request":[],"text":"x"}',
-    b'J{"kind":"gathered","request":' + BIG + b',"text":"x"}',
-    b'J{"kind":"resumed","request":1}',
-    b'J{"kind":"resumed","request":1,"is_done":"no","blocking":null}',
+    b'J{"kind":"answered","request":"1","result":{"verb":"x"}}',
+    b'J{"kind":"answered","request":[],"result":{"verb":"x"}}',
+    b'J{"kind":"answered","request":' + BIG + b',"result":{"verb":"x"}}',
+    b'J{"kind":"answered","request":1}',
+    b'J{"kind":"answered","request":1,"result":null}',
+    b'J{"kind":"answered","request":1,"result":{"verb":"x","is_here":"no","stacks":null}}',
+    b'J{"kind":"answered","request":1,"result":{"verb":"x","threads":[{"owner":7}]}}',
+    b'J{"kind":"answered","request":1,"result":{"verb":"x","status":{"a":' + DEEP + b"}}",
     b'J{"kind":"failed","text":"\xff"}',
     b"V",
     b"V" + bytes(100),
@@ -216,12 +223,14 @@ COMMANDS = [
     b'{"command":"skip","topic":"t","partition":0,"offset":' + BIG + b"}\n",
     b'{"command":"skip","topic":"t","partition":0,"offset":{}}\n',
     b'{"command":"resume","topic":"' + b"t" * 60_000 + b'","partition":0}\n',
+    b'{"command":"resume","topic":"t","partition":0,"' + b"n" * 60_000 + b'":1}\n',
+    b'{"command":"' + b"c" * 60_000 + b'"}\n',
 ]
 
 
 def answer_of(watched: Watched, request: bytes) -> dict[str, Any]:
     answers: list[bytes] = []
-    watched.supervisor.admin._on_command(request, answers.append)
+    watched.supervisor.socket.on_command(request, answers.append)
     (answer,) = answers
     found: dict[str, Any] = msgspec.json.decode(answer)
     return found
@@ -243,10 +252,10 @@ def test_a_wrong_command_is_answered_with_a_short_error(watched: Watched, reques
 def test_what_a_node_says_of_itself_may_be_anything(watched: Watched, text: str) -> None:
     watched.node.state = NodeState.UP
     nodes, texts = watched.supervisor.control.nodes, {1: text}
-    merging.merged(texts)
-    assert merging.health_of(nodes, texts) == ["node 1: can't be understood"]
-    merging.threads_of(texts)
-    admin.threads_page(texts)
+    endpoint.merged(texts)
+    assert endpoint.health_of(nodes, texts) == ["node 1: can't be understood"]
+    result = CommandResult(verb="threads", text=text, stacks=[StackOfThread(name=text, owner=text, lines=[text])])
+    endpoint.threads_page({1: result})
 
 
 # Fuzzed.
@@ -256,8 +265,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=8,
 )
-FIELDS = ("kind", "command", "node", "nodes", "pid", "text", "request", "is_done", "blocking", "topic", "partition")
-KINDS = ("ready", "forked", "gathered", "resumed", "failed", "status", "dump", "scale", "resume", "skip", "fork")
+FIELDS = ("kind", "command", "node", "nodes", "pid", "text", "request", "result", "verb", "topic", "partition")
+KINDS = ("ready", "forked", "answered", "failed", "status", "dump", "scale", "resume", "skip", "fork")
 OBJECTS = st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(KINDS), max_size=6)
 NAMED = st.tuples(OBJECTS, st.sampled_from(KINDS)).map(lambda found: found[0] | {"kind": found[1], "command": found[1]})
 WIRE = (NAMED | JSON).map(lambda document: msgspec.json.encode(document)) | st.binary(max_size=200)
@@ -284,13 +293,10 @@ def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark
 
 @given(WIRE)
 def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
-    try:
-        command = command_lines.decoded(data)
-    except awoke.ConfigError:
-        return
-    for read in (command_lines.place_of, command_lines.offset_of, lambda each: command_lines.number_of(each, "node")):
-        with contextlib.suppress(awoke.ConfigError):
-            read(command)
+    with contextlib.suppress(awoke.ConfigError):
+        command = lines.command_of(data, None)
+        audit_of(command, CommandResult(verb=command.verb))
+        checked(command.verb, command.arguments)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: f"GET /{text}".encode()))
@@ -303,5 +309,4 @@ def test_fuzz_requests_over_http_are_read_or_refused(head: bytes) -> None:
 
 @given(st.text(max_size=60) | st.from_regex(r"# [A-Z]{0,4} ?[a-z]{0,3}( .*)?\n[a-z]+(\{.*\})? ?1?"))
 def test_fuzz_texts_of_nodes_are_merged(text: str) -> None:
-    merging.merged({1: text, 2: "# HELP up Up.\n# TYPE up gauge\nup 1.0\n"})
-    merging.threads_of({1: text})
+    endpoint.merged({1: text, 2: "# HELP up Up.\n# TYPE up gauge\nup 1.0\n"})

@@ -15,9 +15,7 @@ from typing import Any
 
 import awoke
 from awoke.console.views import (
-    MAJOR,
     Aborted,
-    Audit,
     CallAtWork,
     CallerCounts,
     Calls,
@@ -35,15 +33,15 @@ from awoke.console.views import (
     Report,
     Running,
     Sample,
-    SwarmNode,
 )
 from awoke.console.web.application import application
 from awoke.console.web.grants import Rights, Role
 from awoke.console.web.serving import Server
 from awoke.console.web.snapshot import Snapshot
+from awoke.operate.commands.verbs import REMOTE
+from awoke.operate.commands.views import MAJOR, Audit, SwarmNode
 from awoke.payloads import dead_letter
 from awoke.settings import load
-from awoke.settings.fields import COMMANDS
 from awoke.testing import EmbeddedCluster
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, hostile, report
@@ -148,7 +146,7 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
             settings={"workers": "8" if at else "16", "bootstrap_servers": "broker-1:9092"},
             groups=["flights"],
             started_at_ms=now_ms - 8_000_000,
-            commands=list(COMMANDS),
+            commands=list(REMOTE),
             handlers=handlers(at),
             calls=calls(at, now_ms),
             callers=[CallerCounts(service="gates", open=1, events={"call": 4_210, "reply": 4_207, "expired": 2})],

@@ -110,7 +110,7 @@ REAL_TIME = {
     """,
     "times that are measured and shown": """
         cli.produce observe.broker_lines payloads.registry.request_counts rpc.responder.endings
-        runtime.jobs.executor runtime.watch.observed swarm.admin swarm.node_control
+        runtime.jobs.executor runtime.watch.observed swarm.node_control
     """,
     "timers of an event loop, set by the clock": """
         rpc.responder.method_loop runtime.jobs.worker waiting.clock

@@ -272,7 +272,7 @@ class App(Router):
         Raises:
             ConfigError: The app that runs has no group of this name.
         """
-        return self._runner is not None and self._runner.resume(topic, partition, group)
+        return self._steer(group, lambda run: run.resume(topic, partition))
 
     def skip(self, topic: str, partition: int, offset: int, *, group: str | None = None) -> bool:
         """Skips a failing message that blocks its partition, or its key; returns false where it does not fail.
@@ -281,7 +281,10 @@ class App(Router):
         It is skipped at once instead of being tried again: its back-off ends. The partition goes on behind it,
         with the event `message.skipped`. Does not block. Any thread. See `awoke skip`.
         """
-        return self._runner is not None and self._runner.skip(topic, partition, offset, group)
+        return self._steer(group, lambda run: run.skip(topic, partition, offset))
+
+    def _steer(self, group: str | None, change: Callable[[Any], bool]) -> bool:
+        return self._runner is not None and self._runner.steer(group, change)
 
     def blocking(self, topic: str, partition: int, *, group: str | None = None) -> list[int]:
         """Returns the offsets of a partition's messages that fail and are tried again, in order. Does not block."""
@@ -294,6 +297,13 @@ class App(Router):
     def threads(self) -> Sequence[tuple[str, str, str]]:
         """Returns owner, name and place of start of each thread; empty where the app does not run. Does not block."""
         return [] if self._runner is None else self._runner.threads()
+
+    @property
+    def actions(self) -> Any:
+        """Executes the commands of operators (`Actions`); None where the app does not run. Does not block."""
+        from awoke.app.extensions import actions_of
+
+        return None if self._runner is None else actions_of(self._runner)
 
     def _declare(self, declared: Declared) -> None:
         route, topic = declared.route(self._coding), declared.topic

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from awoke.console.process_commands import ProcessCommands
 from awoke.console.reporter import Reporter
 from awoke.console.secret_names import names_of
+from awoke.declare.lifecycle import Runner
 from awoke.observe.metrics.recorder import Recorder
 from awoke.observe.process import ThisProcess
 from awoke.observe.web.endpoint import Endpoint
+from awoke.operate.commands.actions import Actions
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
 
@@ -33,6 +35,12 @@ def extensions_of(runner: AppRunner) -> list[Extension]:
     found.append(ProcessCommands(runner, reporter))
     found.append(runner.overdue)
     return found
+
+
+def actions_of(runner: Runner) -> Actions | None:
+    """Returns what executes the commands of operators in a process."""
+    commands = runner.extension(ProcessCommands)
+    return None if commands is None else commands.actions
 
 
 class ServedMetrics(Extension):

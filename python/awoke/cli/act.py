@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,8 +11,7 @@ from awoke.cli.options import Socket
 from awoke.cli.output import say
 from awoke.cli.swarm import ask
 from awoke.errors import ConfigError
-
-NUMBERS = ("partition", "offset", "timestamp_ms", "nodes")
+from awoke.operate.commands.verbs import verb_of
 
 
 @command
@@ -30,8 +29,8 @@ def act(
     """Execute a command of the console on this host: each is one record in the audit topic (console=True)."""
     if not reason.strip():
         raise ConfigError("an act needs a reason, for the audit: --reason TEXT", "--reason")
-    fields: dict[str, Any] = dict(map(pair_of, arguments or ()))
-    found = ask(target, socket, verb, reason=reason, **fields)
+    words = dict(map(pair_of, arguments or ()))
+    found = ask(target, socket, verb, reason=reason, **verb_of(verb).parsed(words))
     say(str(found.get("text") or f"{verb} is done"))
     for stack in found.get("stacks", ()):
         names = (f"node {stack['node']}" if "node" in stack else "", stack["owner"], stack["name"])
@@ -41,20 +40,13 @@ def act(
             say(f"  {line}")
 
 
-def pair_of(text: str) -> tuple[str, str | int | bool]:
+def pair_of(text: str) -> tuple[str, str]:
     """Returns the name and the value of an argument.
 
     Raises:
-        ConfigError: It has no name, or its number is none.
+        ConfigError: It has no name.
     """
     name, equals, value = text.partition("=")
-    if not name.isidentifier() or not equals or name in ("command", "reason", "within_s", "target", "socket"):
+    if not name or not equals:
         raise ConfigError(f"an argument is NAME=VALUE, as in partition=0, not {text!r}", "arguments")
-    if name == "durable":
-        return name, value == "true"
-    if name not in NUMBERS:
-        return name, value
-    try:
-        return name, int(value)
-    except ValueError:
-        raise ConfigError(f"{name} is a whole number, not {value!r}", name) from None
+    return name, value

@@ -15,9 +15,10 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.setting_options import option, takes_run_settings
 from awoke.errors import AwokeError, ConfigError
+from awoke.operate.commands.socket_file import socket_path
 from awoke.preconditions.extras import needs
 from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
-from awoke.swarm.options import Options, bytes_of, socket_path
+from awoke.swarm.options import Options, bytes_of
 from awoke.text.exit_codes import EXIT_LATE
 
 logger = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ def _run_alone(
     target: str, settings: RunSettings, of_app: Mapping[str, Any], embedded: bool, with_console: bool
 ) -> int:
     from awoke.app.application import find_app, import_failed
-    from awoke.swarm.app_socket import open_app_socket
+    from awoke.operate.commands.process_socket import open_process_socket
 
     try:
         app = find_app(target)
@@ -141,7 +142,7 @@ def _run_alone(
         from awoke.console.web.serving import show_beside
 
         show_beside(app)
-    with open_app_socket(app, settings.socket or socket_path(target)):
+    with open_process_socket(app, settings.socket or socket_path(target)):
         code = app.run(
             bootstrap_servers=of_app["bootstrap_servers"],
             workers=of_app["workers"],

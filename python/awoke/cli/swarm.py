@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import socket as sockets
-import struct
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,12 +16,12 @@ from awoke.cli.commands import command
 from awoke.cli.options import Socket
 from awoke.cli.output import say, say_json
 from awoke.cli.tables import aligned
-from awoke.errors import AwokeError, ConfigError
-from awoke.swarm.options import socket_path
-from awoke.swarm.socket_file import check_peer, judge_folder
+from awoke.errors import ConfigError
+from awoke.operate.commands import client
+from awoke.operate.commands.socket_file import judge_folder, socket_path
+from awoke.operate.commands.verbs import VERBS, Reach
 from awoke.text.durations import duration
 
-ANSWER_WITHIN_S = 10.0
 RELOADED_WITHIN_S = 600.0
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
@@ -32,7 +29,7 @@ Group = Annotated[str | None, typer.Option(metavar="NAME", help="The consumer gr
 
 
 def ask(
-    target: str, socket: str | None, command: str, within_s: float = ANSWER_WITHIN_S, **fields: Any
+    target: str, socket: str | None, command: str, within_s: float = client.ANSWER_WITHIN_S, **fields: Any
 ) -> dict[str, Any]:
     """Returns the answer of a swarm's supervisor, or of an app's single process. Blocks up to `within_s`.
 
@@ -46,49 +43,16 @@ def ask(
     if socket is None:
         with contextlib.suppress(OSError):  # Without the folder there is no process to ask: see below.
             judge_folder(Path(path).parent)
-    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as talk:
-        try:
-            _connect(talk, path, within_s)
-        except OSError as error:
-            raise ConfigError(nothing_there(target, path, command, error), "socket") from None
-        check_peer(talk, Path(path))
-        try:
-            talk.sendall(msgspec.json.encode({"command": command, **fields}) + b"\n")
-            answer = b""
-            while not answer.endswith(b"\n") and (piece := talk.recv(65536)):
-                answer += piece
-        except TimeoutError:
-            text = (
-                f"the process at {path} has not answered {command} within {within_s:.0f} s; see awoke status {target}"
-            )
-            raise AwokeError(text) from None
-        except OSError as error:
-            raise AwokeError(f"the process at {path} does not answer: {error}") from None
-    if not answer:
-        raise AwokeError(f"the process at {path} hung up: it belongs to another user, or ends")
     try:
-        found = msgspec.json.decode(answer, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError):
-        raise AwokeError(f"the process at {path} hung up before its answer was complete") from None
-    if "error" in found:
-        raise ConfigError(str(found["error"]), command)
-    if "failed" in found:
-        raise AwokeError(f"{command} failed: {found['failed']}")
-    return found
+        return client.ask(path, command, within_s, **fields)
+    except client.NothingListens as error:
+        raise ConfigError(nothing_there(target, path, command, error.why), "socket") from None
 
 
-def _connect(talk: sockets.socket, path: str, within_s: float) -> None:
-    """Connects, and waits while the queue of connections is full: without SO_SNDTIMEO the system refuses then."""
-    talk.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDTIMEO, struct.pack("ll", math.ceil(within_s), 0))
-    talk.connect(path)
-    talk.settimeout(within_s)
-
-
-def nothing_there(target: str, path: str, command: str, error: OSError) -> str:
+def nothing_there(target: str, path: str, command: str, why: str) -> str:
     """Returns the error text for a socket on which no process listens."""
-    is_for_both = command in ("resume", "skip", "threads")
+    is_for_both = command in VERBS and VERBS[command].reach is not Reach.SWARM
     wanted, options = ("process or swarm", "") if is_for_both else ("swarm", " --nodes")
-    why = error.strerror or error
     return f"no {wanted} of {target} listens at {path}: {why}; start it with awoke run {target}{options}"
 
 
@@ -98,6 +62,7 @@ def status(
 ) -> None:
     """Show the nodes of a swarm: state, memory, the oldest running job, partitions, lag, restarts."""
     found = ask(target, socket, "status")
+    found.pop("done", None)
     if json:
         say_json(msgspec.json.encode(found).decode())
         return

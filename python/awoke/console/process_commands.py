@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from awoke.console.commands.actions import Actions
-from awoke.console.commands.pauses import DurablePauses
 from awoke.console.commands.service import CommandService
 from awoke.console.reporter import Reporter
-from awoke.console.views import Audit
+from awoke.operate.commands.actions import Actions
+from awoke.operate.commands.pauses import DurablePauses
+from awoke.operate.commands.views import Audit
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
 

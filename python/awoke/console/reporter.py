@@ -27,7 +27,7 @@ from awoke._native import DeliveryHandle, Signal
 from awoke.admin import Admin
 from awoke.console.reports import SAMPLE_S, Origin, Reports, Shown
 from awoke.console.topics import ConsoleTopics, ensure
-from awoke.console.views import INTERVAL_MS, MAJOR, MINOR, Audit, ErrorRecord, SecretFields, SwarmNode
+from awoke.console.views import INTERVAL_MS, ErrorRecord, SecretFields
 from awoke.errors import AwokeError, ClosedError
 from awoke.observe.events import (
     AppResized,
@@ -54,6 +54,7 @@ from awoke.observe.events import (
     PartitionStuck,
     TransactionAborted,
 )
+from awoke.operate.commands.views import MAJOR, MINOR, Audit, SwarmNode
 from awoke.produce.producer import Producer
 from awoke.runtime.extension import Extension
 from awoke.settings import Loaded, Settings

@@ -18,8 +18,6 @@ from awoke._native import HookJob, Job, library_versions
 from awoke.console.reported_clients import AbortedTransactions, FullQueue, Outputs, StableOffsets, client_of
 from awoke.console.views import (
     INTERVAL_MS,
-    MAJOR,
-    MINOR,
     CallAtWork,
     CallerCounts,
     Calls,
@@ -35,16 +33,16 @@ from awoke.console.views import (
     Sample,
     SecretFields,
     SettingView,
-    SwarmNode,
 )
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError
 from awoke.observe.events import Event
 from awoke.observe.metrics.recorder import Health, Owned
 from awoke.observe.partitions import PartitionState
+from awoke.operate.commands.verbs import REMOTE, allowed
+from awoke.operate.commands.views import MAJOR, MINOR, SwarmNode
 from awoke.rpc.responder.call_log import MethodTimes, Times
 from awoke.settings import Loaded
-from awoke.settings.fields import COMMANDS
 from awoke.text.printable import text_of
 from awoke.text.secrets import key_hash, shown_value
 from awoke.waiting.clock import monotonic_s, wall_ms
@@ -151,7 +149,7 @@ class Origin:
         """The key of its reports."""
         self.started_at_ms = wall_ms()
         self.kafka = loaded.values.kafka
-        self.commands = [each for each in COMMANDS if each in loaded.values.allowed_commands()]
+        self.commands = [verb for verb in REMOTE if verb in allowed(loaded.values)]
         self.explained = explained_of(loaded)
         self.settings = {each.name: each.value for each in loaded.explain() if each.origin != "default"}
         librdkafka = dict(library_versions())["librdkafka"]

@@ -17,9 +17,7 @@ from awoke.console.stuck import reasons
 from awoke.console.topics import ConsoleTopics
 from awoke.console.views import (
     INTERVAL_MS,
-    MAJOR,
     AppView,
-    Audit,
     ErrorRecord,
     ErrorView,
     GroupPartition,
@@ -30,6 +28,7 @@ from awoke.console.views import (
 )
 from awoke.declare.reader import Reader
 from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
+from awoke.operate.commands.views import MAJOR, Audit
 from awoke.settings import Settings
 from awoke.waiting.clock import wall_ms
 

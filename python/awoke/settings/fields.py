@@ -13,8 +13,6 @@ from awoke.settings.oauth import check_function
 from awoke.text.secrets import shown_fields, shown_repr
 
 PORT_MAX = 65_535
-COMMANDS = ("quiet", "stop", "reload", "scale", "stacks", "pause", "resume", "seek", "skip", "retry", "dead_letter")
-"""The commands that the console can send to a process; see `awoke.console.commands`."""
 COMMIT_SHARE = 3 / 4
 """The engine commits after this share of `commit_interval_s`, so that the commit ends within the whole of it."""
 
@@ -141,25 +139,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.instance_id is not None and not self.instance_id.strip():
             raise ConfigError("setting 'instance_id': is empty", "instance_id")
         check_function(self.oauth_token)
-        self.allowed_commands()
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
 
     def allowed_commands(self) -> frozenset[str]:
-        """Returns the names of the commands that the process takes from a console.
-
-        Raises:
-            ConfigError: A command does not exist.
-        """
+        """Returns the names of the commands that the process takes from a console; `*` stands for all of them."""
         said = self.console_commands
         if isinstance(said, str) and said.strip().lower() in WORDS_OF_BOOL:
             said = WORDS_OF_BOOL[said.strip().lower()]
         if isinstance(said, bool):
-            return frozenset(COMMANDS if said else ())
+            return frozenset({"*"} if said else ())
         names = [each.strip() for each in (said.split(",") if isinstance(said, str) else said)]
-        if unknown := [each for each in names if each not in COMMANDS]:
-            text = f"setting 'console_commands': {unknown[0]!r} is none of {', '.join(COMMANDS)}"
-            raise ConfigError(text, "console_commands")
         return frozenset(names)
 
     def for_engine(self, partitions_total: int = 0, members: int = 1) -> EngineSettings:

@@ -1,4 +1,7 @@
-"""Functions of Linux that a swarm needs and Python's standard library lacks."""
+"""What a swarm needs of Linux and Python's standard library lacks, and messages to systemd.
+
+systemd asks for them in `NOTIFY_SOCKET` and `WATCHDOG_USEC`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
 import sys
 from collections.abc import Collection
+from enum import Enum, auto
 from pathlib import Path
 
 from awoke.errors import ConfigError, SystemFailure
+from awoke.observe.web.deadlines import Deadline, Deadlines
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -98,3 +104,39 @@ def children() -> list[int]:
             return [int(word) for word in file.read().split()]
     except OSError:
         return []
+
+
+class SystemdTimer(Enum):
+    """The deadline of the next sign of life."""
+
+    WATCHDOG = auto()
+
+
+def notify_systemd(state: str) -> None:
+    """Sends a state to systemd, if it listens: `READY=1`, `STOPPING=1`, `WATCHDOG=1`. Does not block."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
+    # systemd may have gone: the message is not important enough to fail then.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, kind) as talk:
+        talk.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
+
+
+def tell_systemd(deadlines: Deadlines) -> None:
+    """Sends systemd a sign of life now and at each deadline, if it wants them."""
+    every_s = watchdog_every_s()
+
+    def tell() -> None:
+        if every_s is not None:
+            notify_systemd("WATCHDOG=1")
+            deadlines.set(Deadline(SystemdTimer.WATCHDOG), every_s, tell)
+
+    tell()
+
+
+def watchdog_every_s() -> float | None:
+    """Returns the interval of signs of life, half of the limit that systemd sets; `None` if it wants none."""
+    allowed = os.environ.get("WATCHDOG_USEC", "")
+    is_ours = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    return int(allowed) / 2e6 if allowed.isdecimal() and int(allowed) > 0 and is_ours else None

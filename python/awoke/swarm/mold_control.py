@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
+from awoke.swarm.health import MoldPolicy
 from awoke.swarm.mold_handle import MoldHandle, MoldState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.policy import MoldPolicy
 from awoke.swarm.signals import SIGNALS
 from awoke.text.durations import duration
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
@@ -45,7 +45,7 @@ class MoldTimer(Enum):
 AGAIN = Deadline(MoldTimer.AGAIN)
 
 
-class Host(Protocol):
+class MoldHost(Protocol):
     """The receiver of the molds' events."""
 
     def on_mold_ready(self, mold: MoldHandle) -> None:
@@ -76,7 +76,7 @@ class Host(Protocol):
 class MoldControl:
     """The molds of one swarm. For the supervisor's thread; does not block."""
 
-    def __init__(self, options: Options, loop: Loop, host: Host) -> None:
+    def __init__(self, options: Options, loop: Loop, host: MoldHost) -> None:
         self._options, self._loop, self._host = options, loop, host
         self._policy = MoldPolicy(options.restarts_max)
         self._alive: list[MoldHandle] = []

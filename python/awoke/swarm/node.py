@@ -11,27 +11,25 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from awoke._native import Lifeline
 from awoke.app.app import App
-from awoke.console.commands.actions import place_of
 from awoke.console.process_commands import commands_of
 from awoke.console.reporter import Reporter
-from awoke.console.views import SwarmNode
-from awoke.errors import AwokeError, ConfigError, RpcError, UnknownTopic
+from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.observe import logs
 from awoke.observe.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.observe.process import ThisProcess
-from awoke.rpc.errors import InvalidArgument
+from awoke.operate.commands.client import SupervisorSocket
+from awoke.operate.commands.views import CommandResult, OperatorCommand, StackOfThread
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import wait_and_stop
-from awoke.swarm import app_commands, audited, linux, protocol
-from awoke.swarm.asking import SupervisorSocket
+from awoke.swarm import linux, protocol
 from awoke.swarm.options import Options
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
 
@@ -45,7 +43,8 @@ HEARD = {
     signal.SIGHUP: "ignored",
 }
 """The word for each signal."""
-BLOCKING_MAX = 100
+STACKS_BYTES_MAX = 100_000
+"""The most bytes of the stacks of a node: a message between processes has a size that the system limits."""
 BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
 """The signals that stay pending until the node can handle them."""
 FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
@@ -233,56 +232,36 @@ class Node:
             except ValueError as error:
                 logger.error("the supervisor sent a message that can't be read: %s", error)
                 continue
-            if isinstance(message, protocol.Swarm):
-                reporter = server.extension(Reporter)
-                if reporter is not None:
-                    nodes = [msgspec.convert(each, SwarmNode, from_attributes=True) for each in message.nodes]
-                    reporter.tell_swarm(message.pid, nodes)
-                continue
-            if isinstance(message, protocol.Noted):
-                commands_of(server).record(audited.audit_of(message))
-                continue
-            self._say(self._answer(server, message))
+            match message:
+                case protocol.Swarm():
+                    if (reporter := server.extension(Reporter)) is not None:
+                        reporter.tell_swarm(message.pid, message.nodes)
+                case protocol.AuditRecord():
+                    commands_of(server).record(message.audit)
+                case protocol.Ask():
+                    self._say(protocol.NodeAnswered(message.request, self._result(server, message.command)))
 
-    def _answer(self, server: AppRunner, message: protocol.Asked) -> protocol.NodeSays:
-        try:
-            return self._executed(server, message)
-        except ConfigError as error:
-            return protocol.Resumed(message.request, False, error=str(error)[: protocol.TEXT_MAX])
-
-    def _executed(self, server: AppRunner, message: protocol.Asked) -> protocol.NodeSays:
-        match message:
-            case protocol.Resume(topic=topic, partition=partition, request=request, group=group):
-                is_resumed = app_commands.resumed(self._app, topic, partition, group)
-                return protocol.Resumed(request, is_resumed, is_assigned=self._app.is_assigned(topic, partition))
-            case protocol.Skip(topic=topic, partition=partition, offset=offset, request=request, group=group):
-                is_skipped, blocking = app_commands.skipped(self._app, topic, partition, offset, group)
-                # A failing topic may have many such messages, and the size of a message between processes is limited.
-                is_assigned, shown = self._app.is_assigned(topic, partition), blocking[:BLOCKING_MAX]
-                return protocol.Resumed(request, is_skipped, shown, is_assigned)
-            case protocol.Act():
-                return self._acted(server, message)
-            case protocol.Gather(what=what, request=request):
-                return protocol.Gathered(request, self._text(server, what))
-
-    def _acted(self, server: AppRunner, message: protocol.Act) -> protocol.NodeSays:
-        try:
-            text = commands_of(server).actions.perform(message.verb, message.arguments, message.who, message.reason)
-        except InvalidArgument as error:
-            return protocol.Resumed(message.request, False, error=error.message)
-        except RpcError as error:
-            topic, partition, _ = place_of(message.arguments)
-            is_assigned = self._app.is_assigned(topic, partition)
-            return protocol.Resumed(message.request, False, is_assigned=is_assigned, text=error.message)
-        return protocol.Resumed(message.request, True, text=text)
-
-    def _text(self, server: AppRunner, what: protocol.Kind) -> str:
-        match what:
+    def _result(self, server: AppRunner, command: OperatorCommand) -> CommandResult:
+        match command.verb:
             case "metrics":
-                return server.metrics_text().decode()
+                return CommandResult(verb="metrics", text=server.metrics_text().decode())
             case "health":
-                return msgspec.json.encode(server.health().reasons).decode()
-            case "threads":
-                return msgspec.json.encode([app_commands.thread_of(each) for each in server.threads()]).decode()
-            case "stacks":
-                return msgspec.json.encode(app_commands.shortened(commands_of(server).actions.stacks())).decode()
+                return CommandResult(verb="health", text=msgspec.json.encode(server.health().reasons).decode())
+        result = commands_of(server).actions.perform(command)
+        result.text, result.stacks = result.text[: protocol.TEXT_MAX], shortened(result.stacks)
+        return result
+
+
+def shortened(stacks: Sequence[StackOfThread], most: int = STACKS_BYTES_MAX) -> list[StackOfThread]:
+    """Returns stacks within a number of bytes, `most`: without the outermost calls where they would have more."""
+    each_max = most // max(1, len(stacks))
+    found = []
+    for stack in stacks:
+        lines, left = list[str](), each_max - sum(len(each) for each in (stack.name, stack.owner))
+        for line in reversed(stack.lines):
+            left -= len(line.encode()) + 3
+            if left < 0:
+                break
+            lines.insert(0, line)
+        found.append(msgspec.structs.replace(stack, lines=lines))
+    return found

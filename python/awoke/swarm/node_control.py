@@ -16,18 +16,18 @@ from typing import Protocol
 
 from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
+from awoke.operate.commands.views import SwarmNode
 from awoke.swarm import linux, protocol
-from awoke.swarm.answers import Answers
-from awoke.swarm.health import Health
+from awoke.swarm.health import Health, RestartPolicy
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import WITHOUT_PROCESS, Action, NodeEvent, NodeState, NodeTimer, transition
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
-from awoke.swarm.policy import RestartPolicy
 from awoke.swarm.protocol import Vitals
-from awoke.swarm.rolling import Roll
+from awoke.swarm.questions import Questions
+from awoke.swarm.reload import Roll
 from awoke.text.durations import duration
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_LATE
 from awoke.waiting.time import monotonic_s
@@ -38,7 +38,7 @@ START_AGAIN_S = 1.0
 """A node that could not be started for lack of descriptors or processes is tried again after this."""
 
 
-class Host(Protocol):
+class NodeHost(Protocol):
     """The swarm as a whole, as its nodes need it."""
 
     @property
@@ -65,11 +65,11 @@ class Host(Protocol):
 class NodeControl:
     """The nodes of one swarm. For the supervisor's thread; does not block, except for `end_processes`."""
 
-    def __init__(self, options: Options, loop: Loop, answers: Answers, host: Host) -> None:
-        self._options, self._loop, self._answers, self._host = options, loop, answers, host
+    def __init__(self, options: Options, loop: Loop, questions: Questions, host: NodeHost) -> None:
+        self._options, self._loop, self._questions, self._host = options, loop, questions, host
         self._deadlines = loop.deadlines
         self._policy = RestartPolicy(options.restarts_max, options.restart_backoff_s)
-        self.nodes = answers.nodes
+        self.nodes = questions.nodes
         self.molds = MoldControl(options, loop, self)
         self.roll = Roll(self.nodes, self.molds, self._deadlines, self, at_once=options.watch)
         self._health = Health(options, self.nodes, self._deadlines, self)
@@ -284,8 +284,8 @@ class NodeControl:
                 node.why_not_ready = text
             case protocol.Failed():
                 node.fail(message.text)
-            case protocol.Gathered() | protocol.Resumed():
-                self._answers.on_answer(node.number, message)
+            case protocol.NodeAnswered():
+                self._questions.on_answer(node.number, message)
 
     def _lay_tripwire(self, node: NodeHandle, descriptor: int) -> None:
         node.tripwire = descriptor
@@ -392,7 +392,9 @@ class NodeControl:
         """Tells each node that is up of all nodes, for its reports. A node that does not read misses it."""
         text_max, nodes = protocol.SHOWN_TEXT_MAX, sorted(self.nodes.items())
         shown = [
-            protocol.NodeOfSwarm(number, each.state.shown, each.restarts, each.last_error[:text_max])
+            SwarmNode(
+                node=number, state=each.state.shown, restarts=each.restarts, last_error=each.last_error[:text_max]
+            )
             for number, each in nodes
         ]
         message = protocol.encode(protocol.Swarm(os.getpid(), shown))
@@ -409,7 +411,7 @@ class NodeControl:
             self._loop.forget(each)
         self._deadlines.cancel_all(NodeTimer, node.number)
         node.close()
-        self._answers.forget(node.number)
+        self._questions.forget(node.number)
 
     def _judge(self, node: NodeHandle) -> None:
         """Starts a failed node again: at once, after a back-off, or not at all, and then the swarm ends."""

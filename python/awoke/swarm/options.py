@@ -8,8 +8,6 @@ from typing import Any
 import msgspec
 
 from awoke.errors import ConfigError
-from awoke.operate.socket_paths import own_folder as own_folder
-from awoke.operate.socket_paths import socket_path as socket_path
 from awoke.settings import RunSettings
 from awoke.text.secrets import shown_fields, shown_repr
 

@@ -11,9 +11,11 @@ import os
 import socket
 import struct
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
+
+from awoke.operate.commands.views import Audit, CommandResult, OperatorCommand, SwarmNode
 
 MESSAGE_MAX = 1 << 20
 TEXT_MAX = 50_000
@@ -26,8 +28,6 @@ VITALS_MARK = b"V"
 JSON_MARK = b"J"
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-Arguments = dict[str, str | int | bool | None]
-Kind = Literal["metrics", "threads", "health", "stacks"]
 Decoded = TypeVar("Decoded")
 
 
@@ -124,100 +124,39 @@ class Failed(msgspec.Struct, tag_field="kind", tag="failed"):
     text: str
 
 
-class Gathered(msgspec.Struct, tag_field="kind", tag="gathered"):
-    """The answer to `Gather`."""
+class NodeAnswered(msgspec.Struct, tag_field="kind", tag="answered"):
+    """The answer to `Ask`."""
 
     request: Number
-    text: str
-
-
-class Resumed(msgspec.Struct, tag_field="kind", tag="resumed"):
-    """The answer to `Resume`, `Skip` and `Act`."""
-
-    request: Number
-    is_done: bool
-    blocking: list[Number] = []
-    is_assigned: bool = True
-    """True if the partition is assigned to the node."""
-    error: str = ""
-    """The reason why the command is wrong; empty where it is right."""
-    text: str = ""
-    """Of `Act`: its effect, or the reason why it has none."""
+    result: CommandResult
 
 
 # A supervisor to a node.
 
 
-class Gather(msgspec.Struct, tag_field="kind", tag="gather"):
-    """Asks for metrics, threads or health, as text."""
+class Ask(msgspec.Struct, tag_field="kind", tag="ask"):
+    """Asks to execute a command, or for `metrics` and `health`."""
 
-    what: Kind
     request: Number
+    command: OperatorCommand
 
 
-class Resume(msgspec.Struct, tag_field="kind", tag="resume"):
-    """Asks to resume a partition, in all groups of the app or in one."""
-
-    topic: str
-    partition: Number
-    request: Number
-    group: str | None = None
-
-
-class Skip(msgspec.Struct, tag_field="kind", tag="skip"):
-    """Asks to skip a message, in all groups of the app or in one."""
-
-    topic: str
-    partition: Number
-    offset: Number
-    request: Number
-    group: str | None = None
-
-
-class Act(msgspec.Struct, tag_field="kind", tag="act"):
-    """Asks to execute another command for a partition, as the console names it."""
-
-    verb: str
-    arguments: Arguments
-    who: str
-    reason: str
-    request: Number
-
-
-class Noted(msgspec.Struct, tag_field="kind", tag="noted"):
+class AuditRecord(msgspec.Struct, tag_field="kind", tag="record"):
     """Tells of a command on the supervisor's socket, for the audit. It has no answer."""
 
-    supervisor: Number
-    at_ms: Number
-    who: str
-    verb: str
-    arguments: Arguments
-    reason: str
-    result: str
-    text: str
-    took_ms: Number
-
-
-class NodeOfSwarm(msgspec.Struct):
-    """One node, as the supervisor sees it."""
-
-    node: Number
-    state: str
-    restarts: Number
-    last_error: str
+    audit: Audit
 
 
 class Swarm(msgspec.Struct, tag_field="kind", tag="swarm"):
     """Tells the nodes of the swarm, for the reports of this one. It has no answer."""
 
     pid: Number
-    nodes: list[NodeOfSwarm]
+    nodes: list[SwarmNode]
 
 
 MoldSays = MoldReady | Refused | Forked | NotForked
-NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | Gathered | Resumed
-Asked = Gather | Resume | Skip | Act
-NodeIsAsked = Asked | Swarm | Noted
+NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | NodeAnswered
+NodeIsAsked = Ask | Swarm | AuditRecord
 FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
 TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)
 FROM_NODE: msgspec.json.Decoder[NodeSays] = msgspec.json.Decoder(NodeSays)

@@ -3,11 +3,11 @@
 The loop:
 
 1. waits until a descriptor is readable or the earliest deadline is due, and for nothing else. The descriptors are: the
-   tripwire and the pidfd of each node, the pidfd of each mold, the control sockets of both, the signals, the admin
-   socket, HTTP, and their connections, the socket of the thread that watches files;
+   tripwire and the pidfd of each node, the pidfd of each mold, the control sockets of both, the signals, the
+   command socket, HTTP, and their connections, the socket of the thread that watches files;
 2. moves all deadlines if this process did not run for a while: nodes must not be killed for that;
-3. handles each readable descriptor: `NodeControl` and `MoldControl` take messages and ends of processes, `Commands`
-   takes signals, `AdminEndpoint` takes requests;
+3. handles each readable descriptor: `NodeControl` and `MoldControl` take messages and ends of processes,
+   `SwarmCommands` takes signals, `CommandSocket` and `SwarmEndpoint` take requests;
 4. runs the actions of the deadlines that are due;
 5. ends when the swarm stops and no node has a process.
 
@@ -16,17 +16,17 @@ The states of a node, and what each event does, stand in `nodes`. A mold runs th
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from awoke.observe.web.loop import Loop
-from awoke.swarm import linux, systemd
-from awoke.swarm.admin import AdminEndpoint
-from awoke.swarm.answers import Answers
-from awoke.swarm.commands import Commands
+from awoke.swarm import linux
+from awoke.swarm.command_socket import CommandSocket
+from awoke.swarm.commands import SwarmCommands
+from awoke.swarm.endpoint import SwarmEndpoint
 from awoke.swarm.options import Options
+from awoke.swarm.questions import Questions
+from awoke.swarm.reload import FileWatch
 from awoke.swarm.signals import Signals
-from awoke.swarm.watching import Watch
 
 
 class Supervisor:
@@ -34,12 +34,13 @@ class Supervisor:
 
     def __init__(self, options: Options) -> None:
         self.loop = Loop()
-        answers = Answers(self.loop)
-        self.commands = Commands(options, self.loop, answers)
+        self.questions = Questions(self.loop)
+        self.commands = SwarmCommands(options, self.loop, self.questions)
         self.control = self.commands.control
-        self.admin = AdminEndpoint(options, self.loop, answers, self.commands)
-        self._signals = Signals(self.loop, self._on_signal)
-        self._watch = Watch(Path.cwd(), self.loop, self.commands.reload) if options.watch else None
+        self.socket = CommandSocket(options.socket, self.loop, self.questions, self.commands)
+        self.endpoint = SwarmEndpoint(options, self.loop, self.questions, self.commands)
+        self._signals = Signals(self.loop, self.commands.on_signal)
+        self._watch = FileWatch(Path.cwd(), self.loop, self.commands.reload) if options.watch else None
         if self._watch is not None:
             self.control.when_reload_possible = self._watch.reload_changed
 
@@ -47,14 +48,15 @@ class Supervisor:
         """Runs until the swarm ends; returns its exit code. Blocks; on the main thread only.
 
         Raises:
-            ConfigError: The system lacks what a swarm needs, or the admin socket or a port is taken.
+            ConfigError: The system lacks what a swarm needs, or the command socket or a port is taken.
         """
         linux.check_system()
         linux.become_subreaper()
-        self.admin.open()
+        self.socket.open()
         try:
+            self.endpoint.open()
             self._signals.open()
-            systemd.watch(self.loop.deadlines)
+            linux.tell_systemd(self.loop.deadlines)
             if self._watch is not None:
                 self._watch.open()
             self.control.molds.make()
@@ -69,15 +71,11 @@ class Supervisor:
         self._signals.close()
         self.loop.close()
 
-    def _on_signal(self, number: int) -> None:
-        self.commands.on_signal(number)
-        if number == signal.SIGUSR2:
-            self.admin.log_status()
-
     def _end(self) -> None:
         """Ends all processes, and removes sockets and files."""
         if self._watch is not None:
             self._watch.close()
         self.control.end_processes()
-        self.admin.close()
+        self.socket.close()
+        self.endpoint.close()
         self.close()

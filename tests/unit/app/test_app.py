@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,12 +104,16 @@ class FakeRunner:
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
 
-    def resume(self, topic: str, partition: int, group: str | None = None) -> bool:
-        self.asked.append(("resume", topic, partition, group))
+    def steer(self, group: str | None, change: Callable[[Any], bool]) -> bool:
+        self.group = group
+        return change(self)
+
+    def resume(self, topic: str, partition: int) -> bool:
+        self.asked.append(("resume", topic, partition, self.group))
         return True
 
-    def skip(self, topic: str, partition: int, offset: int, group: str | None = None) -> bool:
-        self.asked.append(("skip", topic, partition, offset, group))
+    def skip(self, topic: str, partition: int, offset: int) -> bool:
+        self.asked.append(("skip", topic, partition, offset, self.group))
         return True
 
     def blocking(self, topic: str, partition: int, group: str | None = None) -> list[int]:
@@ -116,8 +122,8 @@ class FakeRunner:
     def is_assigned(self, topic: str, partition: int) -> bool:
         return True
 
-    def extension(self, kind: type[Any]) -> None:
-        return None
+    def extension(self, kind: type[Any]) -> Any:
+        return SimpleNamespace(actions="the actions")
 
     def threads(self) -> list[tuple[str, str, str]]:
         return [("orders[0]", "flush", "shop.py:7")]
@@ -131,7 +137,9 @@ def test_an_app_that_runs_asks_its_runtime() -> None:
     assert app.is_assigned("orders", 0)
     assert (app.blocking("orders", 0), app.threads()) == ([7, 9], [("orders[0]", "flush", "shop.py:7")])
     assert runner.asked == [("resume", "orders", 0, None), ("skip", "orders", 0, 7, None)]
+    assert app.actions == "the actions"
     app.runs(None, None)
+    assert app.actions is None
     assert not app.is_assigned("orders", 0)
 
 

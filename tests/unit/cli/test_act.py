@@ -52,8 +52,9 @@ def test_stacks_are_shown_thread_by_thread(monkeypatch: pytest.MonkeyPatch) -> N
             for each in (
                 ("pause", "topic"),
                 ("pause", "=1"),
-                ("pause", "partition=x"),
-                ("pause", "command=stop"),
+                ("pause", "topic=t", "partition=x"),
+                ("pause", "topic=t", "partition=0", "command=stop"),
+                ("explode",),
             )
         ),
     ],

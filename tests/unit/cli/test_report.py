@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from awoke.cli.main import command_line
 from awoke.console import state
-from awoke.console.views import MAJOR, AppView, GroupPartition, GroupView, NodeView, Reason
+from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Reason
+from awoke.operate.commands.views import MAJOR
 from tests.unit.console.test_state import record, report
 
 HOSTILE = "\x1b[2J\nno member: shop"

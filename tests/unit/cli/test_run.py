@@ -66,7 +66,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/me")
     monkeypatch.setattr("awoke.app.application.find_app", lambda target: started)
-    monkeypatch.setattr("awoke.swarm.app_socket.open_app_socket", started.open_socket)
+    monkeypatch.setattr("awoke.operate.commands.process_socket.open_process_socket", started.open_socket)
     monkeypatch.setattr("awoke.swarm.supervisor.Supervisor", started.supervisor)
     monkeypatch.setattr("awoke.logs.set_up", lambda level, form: started.logs.append((level, form)))
     monkeypatch.setattr("awoke.cli.run.os", SimpleNamespace(_exit=started.exit))

@@ -152,5 +152,5 @@ def test_a_node_that_is_up_and_quiet_is_quiet() -> None:
 def test_a_process_that_is_not_there_is_named_with_the_way_to_start_it(command: str, said: str) -> None:
     with pytest.raises(awoke.ConfigError, match=said):
         ask("shop:app", "/proc/nowhere.sock", command)
-    text = nothing_there("shop:app", "/s", command, OSError("no reason"))
+    text = nothing_there("shop:app", "/s", command, "no reason")
     assert " listens at /s: no reason; " in text

@@ -14,8 +14,9 @@ import awoke
 from awoke.console import secret_names
 from awoke.console.secret_names import names_of, topics_of
 from awoke.console.state import State
-from awoke.console.views import MAJOR, Report, SecretFields
+from awoke.console.views import Report, SecretFields
 from awoke.declare.secret_topics import declared_by
+from awoke.operate.commands.views import MAJOR
 from tests.unit.console.web.fakes import FakeLive, report
 
 

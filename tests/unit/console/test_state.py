@@ -11,8 +11,9 @@ import pytest
 from awoke.console import state as state_module
 from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import KINDS_MAX, MINUTE_MS, MINUTES, ErrorKinds, State, group_of, read_view
-from awoke.console.views import MAJOR, Audit, ErrorRecord, Report
+from awoke.console.views import ErrorRecord, Report
 from awoke.errors import UnknownGroup, UnknownTopic
+from awoke.operate.commands.views import MAJOR, Audit
 from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import load
 from awoke.waiting.clock import wall_ms

@@ -9,7 +9,6 @@ import pytest
 
 from awoke.console.stuck import SLOW_MS, reasons
 from awoke.console.views import (
-    MAJOR,
     AppView,
     Failing,
     GroupPartition,
@@ -22,6 +21,7 @@ from awoke.console.views import (
     Report,
     Running,
 )
+from awoke.operate.commands.views import MAJOR
 
 NOW_MS = 1_000_000_000
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from awoke.console.top import Command, Top
-from awoke.console.views import MAJOR, AppView, Failing, NodeView, Partition, Reason, Report
+from awoke.console.views import AppView, Failing, NodeView, Partition, Reason, Report
+from awoke.operate.commands.views import MAJOR
 
 
 def view() -> AppView:

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.views import MAJOR, Aborted, Failing, History, NodeView, Output, Partition, Report, Running, Sample
+from awoke.console.views import Aborted, Failing, History, NodeView, Output, Partition, Report, Running, Sample
+from awoke.operate.commands.views import MAJOR
 
 REPORT = Report(
     major=MAJOR,

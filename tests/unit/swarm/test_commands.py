@@ -11,13 +11,13 @@ import pytest
 
 import awoke
 from awoke.observe.web.loop import Loop
-from awoke.swarm import systemd
-from awoke.swarm.answers import Answers
-from awoke.swarm.commands import Commands, SwarmState
+from awoke.swarm import linux
+from awoke.swarm.commands import SwarmCommands, SwarmState
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
+from awoke.swarm.questions import Questions
 from awoke.text import exit_codes
 from tests.unit.swarm.fakes import FakePidfd, signals_of, up
 
@@ -27,7 +27,7 @@ class Commanded:
 
     def __init__(self) -> None:
         self.loop = Loop()
-        self.commands = Commands(Options(target="a:b", nodes=3, socket="s"), self.loop, Answers(self.loop))
+        self.commands = SwarmCommands(Options(target="a:b", nodes=3, socket="s"), self.loop, Questions(self.loop))
         self.nodes = self.commands.control.nodes
         self.nodes.update({number: up(number) for number in (1, 2, 3)})
 
@@ -50,7 +50,7 @@ def swarm() -> Iterator[Commanded]:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told: list[str] = []
-    monkeypatch.setattr(systemd, "notify", told.append)
+    monkeypatch.setattr(linux, "notify_systemd", told.append)
     return told
 
 
@@ -133,8 +133,9 @@ def test_quiet_lasts_until_a_reload(swarm: Commanded) -> None:
 
 
 def test_one_node_or_all_write_their_stacks(swarm: Commanded) -> None:
-    assert swarm.commands.dump(2)
-    assert not swarm.commands.dump(9)
+    assert swarm.commands.actions["dump"]({"node": 2}) == "node 2 writes its stacks to its log"
+    with pytest.raises(awoke.ConfigError, match="there is no node 9"):
+        swarm.commands.dump(9)
     swarm.commands.on_signal(signal.SIGUSR2)
     assert [len(signals_of(node)) for node in swarm.nodes.values()] == [1, 2, 1]
 

@@ -11,10 +11,11 @@ import pytest
 import awoke
 from awoke.console.reporter import Reporter
 from awoke.observe.events import PartitionsAssigned
+from awoke.operate.commands.views import OperatorCommand, StackOfThread, SwarmNode
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.swarm import protocol
-from awoke.swarm.node import Node
+from awoke.swarm.node import Node, shortened
 from awoke.swarm.options import Options
 
 
@@ -61,9 +62,51 @@ def test_what_the_supervisor_says_of_its_nodes_is_reported_soon() -> None:
         reporter = runner.extension(Reporter)
         assert reporter is not None
         assert not reporter._is_dirty
-        ours.send(protocol.encode(protocol.Swarm(7, [protocol.NodeOfSwarm(1, "restarting", 1, "killed")])))
+        killed = SwarmNode(node=1, state="restarting", restarts=1, last_error="killed")
+        ours.send(protocol.encode(protocol.Swarm(7, [killed])))
         ours.shutdown(socket.SHUT_WR)
         node._execute(runner)
         supervisor_pid, nodes = reporter._reports.swarm
         assert (supervisor_pid, [each.node for each in nodes]) == (7, [1])
         assert reporter._is_dirty
+
+
+def test_a_node_executes_a_command_and_tells_its_result() -> None:
+    app = awoke.App("shop")
+    app.on("orders")(lambda message: None)
+    ours, theirs = protocol.pair()
+    with contextlib.closing(Inbox()) as heard, ours, theirs:
+        node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
+        place: dict[str, Any] = {"topic": "orders", "partition": 3}
+        for number, verb, arguments in (
+            (1, "resume", place),
+            (2, "resume", {**place, "group": "other"}),
+            (3, "health", {}),
+            (4, "explode", {}),
+            (5, "stacks", {}),
+        ):
+            command = OperatorCommand(verb=verb, arguments=arguments, who="ann", via="socket")
+            ours.send(protocol.encode(protocol.Ask(number, command)))
+        ours.shutdown(socket.SHUT_WR)
+        node._execute(AppRunner(app))
+        answers = [protocol.decode_node(ours.recv(protocol.MESSAGE_MAX)) for _ in range(5)]
+    results = [each.result for each in answers if isinstance(each, protocol.NodeAnswered)]
+    assert [(each.result, each.is_here) for each in results] == [
+        ("failed_precondition", False),
+        ("not_found", True),
+        ("done", True),
+        ("invalid_argument", True),
+        ("done", True),
+    ]
+    assert "orders[3] is not assigned to this process" in results[0].text
+    assert any("test_node.py" in line for stack in results[4].stacks for line in stack.lines)
+
+
+def test_stacks_that_are_too_large_lose_their_outermost_calls() -> None:
+    lines = [f"{at:03} \u00e9" for at in range(100)]
+    short, long = (StackOfThread(name="n", owner="o", lines=each) for each in (lines[:1], lines))
+    found = shortened([short, long], 200)
+    assert found[0] == short
+    assert found[1].lines == lines[-len(found[1].lines) :]
+    assert 5 < len(found[1].lines) < 20
+    assert shortened([long]) == [long]

@@ -12,13 +12,13 @@ import pytest
 from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
 from awoke.swarm import node_control, protocol
-from awoke.swarm.answers import Answers
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_control import NodeControl, end_of
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
 from awoke.swarm.options import Options
 from awoke.swarm.pidfd import Pidfd
+from awoke.swarm.questions import Questions
 from awoke.text import exit_codes
 from tests.unit.swarm.fakes import FakePidfd
 
@@ -49,7 +49,7 @@ class Controlled:
     def __init__(self) -> None:
         self.loop, self.swarm = Loop(), FakeSwarm()
         options = Options(target="a:b", nodes=1, socket="s", restarts_max=2)
-        self.control = NodeControl(options, self.loop, Answers(self.loop), self.swarm)
+        self.control = NodeControl(options, self.loop, Questions(self.loop), self.swarm)
         ours, self.mold_end = protocol.pair()
         self.mold = MoldHandle(1, cast(Pidfd, FakePidfd()), ours)
         self.mold.become_ready()

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.swarm.options import Options, bytes_of, socket_path
+from awoke.operate.commands.socket_file import socket_path
+from awoke.swarm.options import Options, bytes_of
 
 
 @pytest.mark.parametrize(("text", "size"), [("5", 5), ("2k", 2048), ("512M", 512 << 20), ("1 GiB", 1 << 30)])

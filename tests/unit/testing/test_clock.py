@@ -11,7 +11,7 @@ import pytest
 from awoke._native import Signal
 from awoke.rpc.caller.connection import RetryPause
 from awoke.runtime.jobs.scope import Pause, StopToken
-from awoke.swarm.policy import RestartPolicy
+from awoke.swarm.health import RestartPolicy
 from awoke.testing import VirtualClock
 from awoke.waiting import clock as _clock
 from tests.support.waiting import ahang, became, wait_until

@@ -1,7 +1,6 @@
 """Commands of a console to the processes of an app. A process takes those that its setting `console_commands` names."""
 
 from awoke.console.commands.commander import Commander
-from awoke.console.commands.verbs import VERBS, Verb
-from awoke.console.views import Answer, Audit
+from awoke.operate.commands.views import Audit, CommandResult
 
-__all__ = ["VERBS", "Answer", "Audit", "Commander", "Verb"]
+__all__ = ["Audit", "CommandResult", "Commander"]

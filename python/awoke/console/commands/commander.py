@@ -8,11 +8,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from awoke.console.commands.service import METHOD
-from awoke.console.commands.verbs import Value, checked, checked_text
 from awoke.console.topics import service_of
-from awoke.console.views import Answer
+from awoke.errors import ConfigError
+from awoke.operate.commands.verbs import Value, checked, checked_text
+from awoke.operate.commands.views import CommandResult
 from awoke.rpc.caller.attempts import Retries
 from awoke.rpc.caller.caller import Caller
+from awoke.rpc.errors import InvalidArgument
 from awoke.settings import Settings
 
 TIMEOUT_S = 10.0
@@ -49,7 +51,7 @@ class Commander:
         reason: str,
         timeout_s: float | None = None,
         **arguments: Value,
-    ) -> Answer:
+    ) -> CommandResult:
         """Sends a command to a process, named as in its report, and waits for the answer. Blocks.
 
         Raises:
@@ -58,7 +60,7 @@ class Commander:
             UnknownTopic: The app takes no commands. BrokerUnreachable.
         """
         given = request_of(node, verb, arguments, who, reason)
-        answer: Answer = self._open().call(METHOD, timeout_s=timeout_s, returns=Answer, **given)
+        answer: CommandResult = self._open().call(METHOD, timeout_s=timeout_s, returns=CommandResult, **given)
         return answer
 
     async def asend(
@@ -70,11 +72,11 @@ class Commander:
         reason: str,
         timeout_s: float | None = None,
         **arguments: Value,
-    ) -> Answer:
+    ) -> CommandResult:
         """As `send`, awaited on the running loop."""
         given = request_of(node, verb, arguments, who, reason)
         caller = await asyncio.to_thread(self._open)
-        answer: Answer = await caller.acall(METHOD, timeout_s=timeout_s, returns=Answer, **given)
+        answer: CommandResult = await caller.acall(METHOD, timeout_s=timeout_s, returns=CommandResult, **given)
         return answer
 
     def _open(self) -> Caller:
@@ -125,10 +127,9 @@ def request_of(node: str, verb: str, arguments: dict[str, Any], who: str, reason
     Raises:
         InvalidArgument: The command or an argument is wrong: it is not sent.
     """
-    return {
-        "node": node,
-        "verb": verb,
-        "arguments": checked(verb, arguments),
-        "who": checked_text("who", who),
-        "reason": checked_text("reason", reason),
-    }
+    try:
+        given = checked(verb, arguments)
+        who, reason = checked_text("who", who), checked_text("reason", reason)
+    except ConfigError as error:
+        raise InvalidArgument(str(error)) from None
+    return {"node": node, "verb": verb, "arguments": given, "who": who, "reason": reason}

@@ -15,22 +15,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from awoke import _native
 from awoke._native import Signal
 from awoke.admin import Admin
-from awoke.console.commands.actions import Actions
-from awoke.console.commands.pauses import DurablePauses
 from awoke.console.topics import ConsoleTopics, ensure, service_of
-from awoke.console.views import Answer
 from awoke.declare.lifecycle import BetweenJobs
 from awoke.errors import AwokeError
 from awoke.observe.events import ClientError, Event, Events, EventSource
+from awoke.operate.commands.actions import Actions
+from awoke.operate.commands.pauses import DurablePauses
+from awoke.operate.commands.verbs import allowed
+from awoke.operate.commands.views import DONE, CommandResult, OperatorCommand
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.context import ForAnother, current_call
+from awoke.rpc.errors import error_of
 from awoke.rpc.protocol import ServiceTopics
 from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.responder import Responder
@@ -46,14 +48,6 @@ THREADS = 2
 """The commands that one process executes at once."""
 AGAIN = Backoff(1.0, 60.0)
 METHOD = "command"
-
-
-class Sender(NamedTuple):
-    """The sender of a command."""
-
-    who: str
-    via: str
-    reason: str
 
 
 class OneWarning(Events):
@@ -94,7 +88,7 @@ class CommandService:
         self._settings = msgspec.structs.replace(
             settings, kafka=kafka, fetch_memory_mb=1, startup_timeout_s=START_TIMEOUT_S, commit_interval_s=5.0
         )
-        self._allowed, self._actions, self._pauses = settings.allowed_commands(), actions, pauses
+        self._allowed, self._actions, self._pauses = allowed(settings), actions, pauses
         self._closing, self.is_open = Signal(), Signal()
         self._admin: Admin | None = None
         self._lock = threading.Lock()
@@ -178,8 +172,13 @@ class CommandService:
         rpc.method(name=METHOD)(self.command)
         return rpc
 
-    def command(self, node: str, verb: str, arguments: dict[str, Any], who: str, reason: str) -> Answer:
+    def command(self, node: str, verb: str, arguments: dict[str, Any], who: str, reason: str) -> CommandResult:
         """Executes a command that is for this process."""
         if node != self._node:
             raise ForAnother
-        return self._actions.execute(verb, arguments, Sender(who, current_call().caller, reason), self._allowed)
+        via = current_call().caller
+        command = OperatorCommand(verb=verb, arguments=arguments, who=who, via=via, reason=reason)
+        result = self._actions.execute(command, self._allowed)
+        if result.result != DONE:
+            raise error_of(result.result, result.text, is_retryable=False)
+        return result

@@ -20,11 +20,12 @@ from awoke.console.observable import Observable
 from awoke.console.open_transactions import SeenTransactions
 from awoke.console.state import Extent, State, group_of, reading, transaction_limit_of
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import Audit, ErrorRecord, GroupView
+from awoke.console.views import ErrorRecord, GroupView
 from awoke.console.web.snapshot import Snapshot
 from awoke.console.web.steps import Steps, StepState
 from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, BrokerUnreachable, OperationTimeout, UnknownTopic
+from awoke.operate.commands.views import Audit
 from awoke.settings import Settings
 from awoke.waiting.clock import monotonic_s, wall_ms
 

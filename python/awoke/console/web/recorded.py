@@ -10,13 +10,13 @@ import msgspec
 
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.topics import AUDIT_CONFIG, ConsoleTopics, ensure
-from awoke.console.views import Audit
 from awoke.console.web.page import Asked, Done, Wrong
 from awoke.errors import AwokeError
+from awoke.operate.commands.audit import audit_of
+from awoke.operate.commands.views import DONE, Audit, CommandResult, OperatorCommand
 from awoke.waiting.clock import monotonic_s, wall_ms
 
 REASON_MAX = 500
-TEXT_MAX = 1_000
 VIA = "console"
 """Stands for the node and the caller: the console itself acts on the cluster."""
 Argument = str | int | bool | None
@@ -75,22 +75,14 @@ class Acts:
         """
         began_s = monotonic_s()
 
-        def record(result: str, text: str) -> None:
-            self._write(
-                Audit(
-                    at_ms=wall_ms(),
-                    node=VIA,
-                    app=self._app,
-                    who=self._who,
-                    via=VIA,
-                    verb=verb,
-                    arguments=dict(arguments),
-                    reason=reason[:TEXT_MAX],
-                    result=result,
-                    text=text[:TEXT_MAX],
-                    took_ms=round((monotonic_s() - began_s) * 1_000),
-                )
-            )
+        command = OperatorCommand(verb=verb, who=self._who, via=VIA, reason=reason)
+
+        def record(code: str, text: str) -> None:
+            took_ms = round((monotonic_s() - began_s) * 1_000)
+            result = CommandResult(verb=verb, result=code, text=text, node=VIA, at_ms=wall_ms(), took_ms=took_ms)
+            audit = audit_of(command, result, self._app)
+            audit.arguments = dict(arguments)  # They are those of a page, and not of a verb.
+            self._write(audit)
 
         record("begun", "")
         try:
@@ -101,7 +93,7 @@ class Acts:
         except Exception as error:  # A bug: the record of the beginning is not to stay the last one.
             record(type(error).__name__, "")
             raise
-        record("done", text)
+        record(DONE, text)
         return text
 
     def _write(self, audit: Audit) -> None:

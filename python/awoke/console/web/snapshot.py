@@ -9,9 +9,10 @@ from operator import itemgetter
 
 from awoke.console.lag_trends import Place
 from awoke.console.secret_names import topics_of
-from awoke.console.views import AppView, Audit, ErrorRecord, GroupPartition, Partition, Report, SecretFields
+from awoke.console.views import AppView, ErrorRecord, GroupPartition, Partition, Report, SecretFields
 from awoke.console.web.steps import Step
 from awoke.declare.secret_topics import SecretTopics
+from awoke.operate.commands.views import Audit
 
 
 @dataclass(frozen=True)

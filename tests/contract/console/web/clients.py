@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 import awoke
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import Audit
 from awoke.console.web.application import application
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Rights, Role
+from awoke.operate.commands.views import Audit
 from awoke.settings import load
 from tests.support.clusters import Cluster
 from tests.unit.console.web.fakes import FakeLive, report

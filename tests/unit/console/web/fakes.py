@@ -11,22 +11,13 @@ import msgspec
 from starlette.testclient import TestClient
 
 from awoke.console.state import State
-from awoke.console.views import (
-    MAJOR,
-    Audit,
-    ErrorRecord,
-    Failing,
-    GroupPartition,
-    GroupView,
-    Partition,
-    Report,
-    Running,
-)
+from awoke.console.views import ErrorRecord, Failing, GroupPartition, GroupView, Partition, Report, Running
 from awoke.console.web.application import Parts, application
 from awoke.console.web.grants import Policy, Rights, view_only
 from awoke.console.web.rendering import Assets, environment
 from awoke.console.web.snapshot import Snapshot
 from awoke.console.web.steps import Step
+from awoke.operate.commands.views import MAJOR, Audit
 from awoke.settings import load
 from awoke.waiting.clock import wall_ms
 

@@ -15,10 +15,11 @@ import awoke
 from awoke.admin import Admin
 from awoke.console import state as state_module
 from awoke.console.topics import ConsoleTopics
-from awoke.console.views import MAJOR, Audit, ErrorRecord, GroupView
+from awoke.console.views import ErrorRecord, GroupView
 from awoke.console.web import application
 from awoke.console.web import live as live_module
 from awoke.console.web.live import Live
+from awoke.operate.commands.views import MAJOR, Audit
 from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import Settings, load
 from awoke.waiting.clock import wall_ms

@@ -14,7 +14,7 @@ import pytest
 from awoke.observe.web import listener
 from awoke.observe.web.listener import Listener, Respond
 from awoke.observe.web.loop import Loop
-from awoke.swarm.socket_file import SocketFile
+from awoke.operate.commands.socket_file import SocketFile
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ def test_a_partition_is_resumed_in_the_group_of_this_name(case: Paused) -> None:
 def test_a_group_that_the_app_does_not_have_is_an_error(case: Paused) -> None:
     asked: list[Callable[[], object]] = [
         lambda: case.runner.resume("orders", 0, "other"),
-        lambda: case.runner.skip("orders", 0, 0, "other"),
+        lambda: case.runner.steer("other", skip_first),
         lambda: case.runner.blocking("orders", 0, "other"),
     ]
     for ask in asked:
@@ -227,14 +227,18 @@ def test_a_group_that_the_app_does_not_have_is_an_error(case: Paused) -> None:
     assert case.paused() == ["shop", "audit"]
 
 
+def skip_first(run: GroupRun) -> bool:
+    return run.skip("orders", 0, 0)
+
+
 def test_a_message_is_skipped_in_all_groups(case: Paused) -> None:
-    assert case.runner.skip("orders", 0, 0)
+    assert case.runner.steer(None, skip_first)
     assert case.paused() == []
     assert case.own.said == case.audit.said == ["pause", "clear_backoff", "resume"]
 
 
 def test_a_message_is_skipped_in_the_group_of_this_name(case: Paused) -> None:
-    assert case.runner.skip("orders", 0, 0, "shop")
+    assert case.runner.steer("shop", skip_first)
     assert (case.own.said, case.audit.said) == (["pause", "clear_backoff", "resume"], ["pause"])
     assert case.paused() == ["audit"]
 

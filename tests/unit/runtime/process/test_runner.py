@@ -374,8 +374,8 @@ def test_a_partition_that_is_lost_at_that_moment_is_resumed_without_an_error(cas
 def test_a_skipped_message_resumes_its_partition(case: Case) -> None:
     partition = pause(case.runner)
     assert case.runner.blocking("orders", 0) == [0]
-    assert not case.runner.skip("orders", 0, 7)
+    assert not case.runner.steer(None, lambda run: run.skip("orders", 0, 7))
     assert partition.said == ["pause"]
-    assert case.runner.skip("orders", 0, 0)
+    assert case.runner.steer(None, lambda run: run.skip("orders", 0, 0))
     assert partition.said == ["pause", "clear_backoff", "resume"]
     assert case.runner.own.paused == {}

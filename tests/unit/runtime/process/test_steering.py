@@ -15,14 +15,13 @@ class FakeGroup:
     """A group with these partitions of `orders`; it notes what it is asked."""
 
     def __init__(self, name: str, *partitions: int) -> None:
-        self.group, self.asked = name, list[Any]()
-        self.assigned: Any = SimpleNamespace(find=lambda topic, at: "assignment" if at in partitions else None)
+        self.group, self.asked, self._partitions = name, list[Any](), partitions
         self.failures: Any = SimpleNamespace(blocking=lambda topic, at: [at])
 
     def __getattr__(self, name: str) -> Any:
-        def ask(*given: Any) -> bool:
-            self.asked.append((name, *given))
-            return True
+        def ask(topic: str, partition: int, *given: Any) -> bool:
+            self.asked.append((name, topic, partition, *given))
+            return partition in self._partitions
 
         return ask
 
@@ -39,24 +38,21 @@ class Steered(Steering):
         return [self.eu, self.us]
 
 
-def test_only_groups_that_hold_the_partition_are_paused_and_sought() -> None:
+def test_all_groups_are_asked_and_one_that_is_changed_is_enough() -> None:
     app = Steered()
-    assert app.pause("orders", 0, "a test")
-    assert app.seek("orders", 0, 7)
-    assert app.seek_time("orders", 0, 1_000)
-    assert not app.pause("orders", 2, "a test")
-    assert [each[0] for each in app.eu.asked] == ["pause", "seek", "seek_time"]
-    assert app.us.asked == []
+    assert app.steer(None, lambda run: run.seek("orders", 0, 7))
+    assert app.pause("orders", 1, "a test")
+    assert not app.steer(None, lambda run: run.skip("orders", 2, 7))
+    asked = [("seek", "orders", 0, 7), ("pause", "orders", 1, "a test"), ("skip", "orders", 2, 7)]
+    assert app.eu.asked == app.us.asked == asked
 
 
 def test_a_command_goes_to_the_group_that_it_names() -> None:
     app = Steered()
-    assert app.skip("orders", 1, 5, "us")
-    assert app.retry_now("orders", 1, "us")
-    assert app.dead_letter("orders", 1, 5, "us")
+    assert app.steer("us", lambda run: run.retry_now("orders", 1))
     assert app.resume("orders", 1, "us")
     assert app.eu.asked == []
-    assert [each[0] for each in app.us.asked] == ["skip", "retry_now", "dead_letter_now", "resume"]
+    assert [each[0] for each in app.us.asked] == ["retry_now", "resume"]
     assert app.blocking("orders", 1) == [1]
     with pytest.raises(ConfigError, match="has no group 'asia'"):
         app.pause("orders", 0, "a test", "asia")

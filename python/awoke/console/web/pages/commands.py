@@ -8,15 +8,13 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.commands import VERBS, Commander
-from awoke.console.commands.verbs import BOUNDS, Verb
-from awoke.console.views import Audit
+from awoke.console.commands import Commander
 from awoke.console.web.grants import Role
 from awoke.console.web.page import Action, Asked, Block, Done, Page, Rows, Wrong
-from awoke.errors import RpcError
+from awoke.errors import ConfigError, RpcError
+from awoke.operate.commands.verbs import REMOTE, Verb
+from awoke.operate.commands.views import Audit
 
-OF_ADMINS = frozenset({"stop", "reload", "scale", "seek"})
-"""The verbs that need the role `admin`; the others need `operate`."""
 SENDER = "awoke console"
 
 
@@ -70,37 +68,20 @@ def arguments_of(verb: Verb, asked: Asked) -> dict[str, Any]:
     """Returns the arguments that a form has for a command.
 
     Raises:
-        Wrong: A number is none.
+        Wrong: One is missing, or is not what the command takes.
     """
-    found: dict[str, Any] = {}
-    for name in verb.fields:
-        text = asked.form.get(name, "").strip()
-        if name == "durable":
-            found[name] = text == "on"
-        elif text and name in BOUNDS:
-            found[name] = whole(name, text)
-        elif text:
-            found[name] = text
-    return found
-
-
-def whole(name: str, text: str) -> int:
-    """Returns a number as it was typed: one that is out of bounds is refused, and never made another one.
-
-    Raises:
-        Wrong: It is no number, or out of bounds.
-    """
-    least, most = BOUNDS[name]
-    if not (text.removeprefix("-").isdecimal() and len(text) <= 20 and least <= int(text) <= most):
-        raise Wrong(f"{name} is a number from {least} to {most}, not {text[:40]!r}")
-    return int(text)
+    fields = {parameter.name: asked.form.get(parameter.name, "").strip() for parameter in verb.parameters}
+    try:
+        return verb.parsed({name: text for name, text in fields.items() if text})
+    except ConfigError as error:
+        raise Wrong(str(error)) from None
 
 
 def action_of(verb: Verb) -> Action:
     """Returns the action of a verb."""
-    role = Role.ADMIN if verb.name in OF_ADMINS else Role.OPERATE
+    role = Role.ADMIN if verb.needs_admin else Role.OPERATE
     return Action(f"/commands/{verb.name}", verb.doc, partial(act, verb), verb=verb.name, role=role)
 
 
 PAGES = [Page("/audit", "Audit", audit, "audit.html", section="Processes")]
-ACTIONS = [action_of(verb) for verb in VERBS.values()]
+ACTIONS = [action_of(verb) for verb in REMOTE.values()]

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from awoke.console.stuck import unheard
-from awoke.console.views import Memory, NodeView, Report, Sample, SwarmNode
+from awoke.console.views import Memory, NodeView, Report, Sample
 from awoke.console.web.page import Asked, Missing, Page, Rows
+from awoke.operate.commands.views import SwarmNode
 
 
 class ProcessRow(msgspec.Struct, kw_only=True):

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from awoke.console.commands import VERBS
-from awoke.console.views import Answer, Audit, Failing, Partition, StackOfThread
+from awoke.console.views import Failing, Partition
 from awoke.console.web.grants import Grant, Role
 from awoke.console.web.pages import commands
+from awoke.operate.commands.verbs import REMOTE
+from awoke.operate.commands.views import Audit, CommandResult, StackOfThread
 from awoke.rpc.errors import FailedPrecondition
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report
@@ -27,12 +28,12 @@ class FakeCommander:
         return self
 
     def __exit__(self, *error: object) -> None: ...
-    def send(self, node: str, verb: str, **given: Any) -> Answer:
+    def send(self, node: str, verb: str, **given: Any) -> CommandResult:
         self.sent.append((node, verb, given))
         if verb == "resume":
             raise FailedPrecondition("orders[0] is not paused")
         stacks = [StackOfThread(name="worker-1", owner="shop", lines=["in <delays>"])] if verb == "stacks" else []
-        return Answer(node=node, verb=verb, text="it was done", at_ms=1, took_ms=1, stacks=stacks)
+        return CommandResult(node=node, verb=verb, text="it was done", at_ms=1, took_ms=1, stacks=stacks)
 
 
 def ann(scope: object) -> Grant:
@@ -82,7 +83,7 @@ def test_stacks_are_shown_harmless() -> None:
 
 def test_each_command_needs_its_role(sent: list[Any]) -> None:
     roles = {each.verb: each.role for each in commands.ACTIONS}
-    assert roles.keys() == VERBS.keys()
+    assert roles.keys() == REMOTE.keys()
     assert {verb for verb, role in roles.items() if role is Role.ADMIN} == {"stop", "reload", "scale", "seek"}
     with console(policy=lambda scope: Role.OPERATE, verbs=["*"]) as client:
         assert client.post("/commands/stop", data={"node": "a"}, headers=SAME).status_code == 403

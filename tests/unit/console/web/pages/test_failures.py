@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from awoke.console.views import MAJOR, ErrorRecord
+from awoke.console.views import ErrorRecord
 from awoke.console.web.pages.failures import trend_of
+from awoke.operate.commands.views import MAJOR
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report
 

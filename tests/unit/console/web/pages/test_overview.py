@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from awoke.console.views import History, Partition, Sample, SwarmNode
+from awoke.console.views import History, Partition, Sample
 from awoke.console.web.pages.overview import STEP_MS, added
 from awoke.console.web.steps import Step, StepState
+from awoke.operate.commands.views import SwarmNode
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import FakeLive, console, report
 

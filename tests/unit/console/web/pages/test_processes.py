@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from awoke.console.views import Memory, SettingView, SwarmNode
+from awoke.console.views import Memory, SettingView
 from awoke.console.web.grants import Role
 from awoke.console.web.pages.processes import grouped, settings_of
+from awoke.operate.commands.views import SwarmNode
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 

@@ -1,0 +1,179 @@
+"""Durable pauses: a compacted topic of partitions that are to be paused wherever they are assigned.
+
+The thread:
+1. read the topic to its end: from then on each assignment is paused at once, if it is to be;
+2. read on: a pause or a resume of another process takes effect here, too;
+3. after an error begin anew, with a back-off, until `close`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from awoke._native import Message, Signal
+from awoke.declare.reader import Reader
+from awoke.errors import AwokeError, ClosedError, ConfigError
+from awoke.operate.commands.verbs import checked
+from awoke.settings import Settings
+from awoke.waiting.backoff import Backoff
+from awoke.waiting.clock import wall_ms
+
+logger = logging.getLogger(__name__)
+
+SEND_TIMEOUT_S = 10.0
+"""A topic that was just made may have no leader yet: the client sends again until then."""
+LOAD_TIMEOUT_S = 30.0
+AGAIN = Backoff(0.2, 30.0)
+
+Place = tuple[str | None, str, int]
+"""Group (None: all groups of the app), topic and partition."""
+Send = Callable[[str, bytes | None, bytes, float], object]
+"""Sends value and key to a topic, within a time."""
+Apply = Callable[[str | None, str, int, str | None], object]
+"""Pauses a partition for a reason, or resumes it (None), where it is assigned to this process."""
+
+
+class KeptPause(msgspec.Struct, kw_only=True):
+    """The value of a record."""
+
+    why: str
+    at_ms: int
+
+
+class DurablePauses:
+    """The durable pauses of an app, as one of its processes knows them. Any thread."""
+
+    def __init__(self, topic: str, settings: Settings, send: Send, apply: Apply) -> None:
+        self._topic, self._send, self._apply = topic, send, apply
+        self._given: dict[str, Any] = {
+            "bootstrap_servers": settings.bootstrap_servers,
+            "kafka": settings.kafka,
+            "oauth_token": settings.oauth_token,
+        }
+        self._lock = threading.Lock()
+        self._known: dict[Place, str] = {}
+        self._reader: Reader | None = None
+        self._closing, self._loaded = Signal(), Signal()
+        self._thread = threading.Thread(target=self._run, name="awoke-console-pauses", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread; the topic exists by now. Does not block."""
+        self._thread.start()
+
+    def wait_loaded(self, timeout_s: float) -> bool:
+        """Waits until the topic was read to its end; returns whether it was. Blocks."""
+        return self._loaded.wait(timeout_s)
+
+    def find(self, group: str, topic: str, partition: int) -> str | None:
+        """Returns why a partition is to be paused in a group; None where it is not. Does not block."""
+        with self._lock:
+            return self._known.get((group, topic, partition)) or self._known.get((None, topic, partition))
+
+    def keep(self, topic: str, partition: int, group: str | None, why: str) -> None:
+        """Pauses a partition until `drop`. Blocks until the brokers have the record.
+
+        Raises:
+            AwokeError: They do not have it.
+        """
+        self._send(
+            self._topic,
+            msgspec.json.encode(KeptPause(why=why, at_ms=wall_ms())),
+            key_of(group, topic, partition),
+            SEND_TIMEOUT_S,
+        )
+        with self._lock:
+            self._known[(group, topic, partition)] = why
+
+    def drop(self, topic: str, partition: int, group: str | None) -> bool:
+        """Ends the durable pause of a partition; returns false where there is none. Blocks as `keep`.
+
+        Without a group, the pauses of the partition in all groups end.
+
+        Raises:
+            AwokeError: The brokers do not have the record.
+        """
+        with self._lock:
+            found = [each for each in self._known if each[1:] == (topic, partition) and group in (None, each[0])]
+        for each in found:
+            self._send(self._topic, None, key_of(*each), SEND_TIMEOUT_S)
+            with self._lock:
+                self._known.pop(each, None)
+        return bool(found)
+
+    def close(self) -> None:
+        """Ends the thread and joins it. Closing again, or without a start, does nothing."""
+        self._closing.set()
+        self._loaded.set()
+        with self._lock:
+            reader = self._reader
+        if reader is not None:
+            reader.close()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        attempt = 0
+        while not self._closing.is_set():
+            attempt += 1
+            try:
+                self._follow()
+            except ClosedError:
+                break
+            except AwokeError as error:
+                logger.debug("durable pauses can't be read from %s: %s", self._topic, error)
+                self._closing.wait(AGAIN.delay_s(attempt))
+
+    def _follow(self) -> None:
+        reader = Reader(self._topic, **self._given)
+        with self._lock:
+            self._reader = reader
+        with reader:
+            if self._closing.is_set():
+                return
+            for message in reader.read_until_end(LOAD_TIMEOUT_S):
+                self._on_record(message)
+            self._loaded.set()
+            for message in reader:
+                self._on_record(message)
+
+    def _on_record(self, message: Message[Any, Any]) -> None:
+        place = place_of(message.key)
+        if place is None:
+            return
+        why: str | None = None
+        if message.value is not None:
+            try:
+                why = msgspec.json.decode(message.value, type=KeptPause).why
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                return
+        with self._lock:
+            if self._known.get(place) == why:
+                return  # This process has sent it.
+            if why is None:
+                self._known.pop(place, None)
+            else:
+                self._known[place] = why
+        try:
+            self._apply(*place, why)
+        except AwokeError as error:
+            logger.debug("a durable pause of %s[%d] changes nothing here: %s", place[1], place[2], error)
+
+
+def key_of(group: str | None, topic: str, partition: int) -> bytes:
+    """Returns a place as the key of a record."""
+    return msgspec.json.encode([group, topic, partition])
+
+
+def place_of(key: bytes | None) -> Place | None:
+    """Returns the place in the key of a record; None where there is none."""
+    try:
+        group, topic, partition = msgspec.json.decode(key or b"", type=tuple[str | None, str, int])
+        checked("pause", {"group": group, "topic": topic, "partition": partition})
+    except (msgspec.MsgspecError, UnicodeDecodeError, ConfigError):
+        return None
+    return group, topic, partition
