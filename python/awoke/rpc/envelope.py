@@ -7,23 +7,23 @@ is None. Numbers are big-endian.
 
 from __future__ import annotations
 
-from awoke.payloads.formats.format import Encoded
+from awoke.payloads.formats.format import Payload
 
 MAGIC = b"\xffrpc"
 
 Opened = tuple[bytes | None, list[tuple[str, bytes | None]]]
 
 
-def closed(encoded: Encoded | None) -> bytes:
+def closed(payload: Payload | None) -> bytes:
     """Returns a value, or None, as a body."""
-    if encoded is None:
+    if payload is None:
         return MAGIC
-    data, headers = encoded
+    data, headers = payload
     if not headers and not data.startswith(MAGIC):
         return data
     parts = [MAGIC, len(headers).to_bytes(2)]
-    for pair in headers:
-        name, value = pair[0].encode(), pair[1]
+    for text, value in headers:
+        name = text.encode()
         parts += [len(name).to_bytes(4), name, len(value).to_bytes(4), value]
     return b"".join((*parts, data))
 

@@ -1,6 +1,6 @@
 """Arguments and results that are not JSON: one value, written by a format, or by its class of protobuf's.
 
-A *form* is an `awoke.codecs.Format` or such a class. All other types are JSON: calls use no codec of an app, so that
+A *form* is an `awoke.Format` or such a class. All other types are JSON: calls use no default format of an app, so that
 callers and responders of several apps agree.
 """
 
@@ -15,8 +15,8 @@ import msgspec
 
 from awoke.errors import AwokeError, ConfigError, EncodeError
 from awoke.payloads.formats import protobuf_classes
-from awoke.payloads.formats.codec import takes_none
-from awoke.payloads.formats.format import Coding, Encoded, Format, Place, decoder_of, encoder_of, type_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import Encode, Format, encoder_of, format_of, reader_of, takes_none, type_of
 from awoke.payloads.registry.errors import RegistryError, SchemaNotFound
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc.envelope import closed, opened
@@ -91,17 +91,17 @@ def name_of(form: Any) -> str | None:
     return type(form).__name__.removesuffix("Format") if isinstance(form, Format) else "Protobuf"
 
 
-def argument_place(service: str, method: str) -> Place:
-    """Returns the place of a method's argument, which names the subject of its schema: `shop.rpc.calls.price-value`."""
-    return Place(f"{Topics.of(service).calls}.{method}", "value")
+def argument_topic(service: str, method: str) -> str:
+    """Returns the topic that stands for a method's argument: its schema is `shop.rpc.calls.price-value`."""
+    return f"{Topics.of(service).calls}.{method}"
 
 
-def result_place(service: str, method: str) -> Place:
-    """Returns the place of a method's results: `shop.rpc.replies.price-value` is the subject of their schema."""
-    return Place(f"{Topics.of(service).replies}.{method}", "value")
+def result_topic(service: str, method: str) -> str:
+    """Returns the topic that stands for a method's results: their schema is `shop.rpc.replies.price-value`."""
+    return f"{Topics.of(service).replies}.{method}"
 
 
-def writer(form: Any, place: Place, schemas: Schemas) -> Write:
+def writer(form: Any, topic: str, schemas: Schemas) -> Write:
     """Returns the function that writes a value as a body.
 
     The function raises EncodeError for a value that does not fit, and SchemaNeeded.
@@ -109,7 +109,11 @@ def writer(form: Any, place: Place, schemas: Schemas) -> Write:
     Raises:
         ConfigError: The form can't be here.
     """
-    encode = encoder_of(form, place, Coding(schemas=schemas)) if isinstance(form, Format) else _encoder(form)
+    encode: Encode | None
+    if isinstance(form, Format):
+        encode = encoder_of(form, topic, "value", BY_TYPE, schemas)
+    else:  # A class of protobuf's.
+        encode = BY_TYPE.of(form).encoder(topic, "value", schemas)
     assert encode is not None
     value_type = type_of(form)
     is_optional = value_type is None or takes_none(value_type)
@@ -124,7 +128,7 @@ def writer(form: Any, place: Place, schemas: Schemas) -> Write:
     return write
 
 
-def reader(form: Any, place: Place, schemas: Schemas) -> Read:
+def reader(form: Any, topic: str, schemas: Schemas) -> Read:
     """Returns the function that reads a value from a body.
 
     The function raises `msgspec.ValidationError` for a body that can't be read, with the reason; SchemaNeeded; and
@@ -133,7 +137,7 @@ def reader(form: Any, place: Place, schemas: Schemas) -> Read:
     Raises:
         ConfigError: The form can't be here.
     """
-    decode: Callable[..., Any] = decoder_of(form, place, Coding(schemas=schemas))
+    decode = reader_of(format_of(form, BY_TYPE), topic, "value", schemas)
 
     def read(body: bytes) -> Any:
         try:
@@ -151,14 +155,3 @@ def reader(form: Any, place: Place, schemas: Schemas) -> Read:
 def is_away(error: BaseException) -> bool:
     """Tells whether the registry can't be asked: any of its errors but that it does not have a schema."""
     return isinstance(error, RegistryError) and not isinstance(error, SchemaNotFound)
-
-
-def _encoder(form: Any) -> Callable[[Any], Encoded]:
-    kind = protobuf_classes.class_in(form)
-
-    def encode(value: Any) -> Encoded:
-        if not isinstance(value, kind):
-            raise EncodeError(f"a value of type {type(value).__qualname__} is no {kind.__qualname__}")
-        return Encoded(protobuf_classes.encode(value))
-
-    return encode

@@ -35,13 +35,13 @@ def test_an_option_of_a_part_that_is_not_encoded_is_refused(options: PartOptions
 
 
 def test_a_subject_is_named_after_the_topic_unless_an_option_names_it() -> None:
-    class FakeEncoding:
-        """Returns the subject itself as its encoder."""
+    class FakeWriters:
+        """Returns the subject itself as its writer."""
 
-        def encoder(self, subject: Subject) -> Any:
+        def writer(self, subject: Subject) -> Any:
             return subject
 
-    encoding: Any = FakeEncoding()
+    encoding: Any = FakeWriters()
     parts = [VALUE._replace(subject="shop.Order", message="Order"), KEY]
     wanted = {"value": Subject("value", "shop.Order", "Order"), "key": Subject("key", "orders-key")}
     found: Any = encoders(encoding, "orders", parts)

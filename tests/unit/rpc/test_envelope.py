@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from awoke.payloads.formats import Encoded
+from awoke.payloads.formats import Payload
 from awoke.rpc.envelope import MAGIC, closed, opened
 
 
 @pytest.mark.parametrize(
     ("encoded", "body"),
     [
-        (Encoded(b"data"), b"data"),
-        (Encoded(b""), b""),
+        ((b"data", ()), b"data"),
+        ((b"", ()), b""),
         (None, b"\xffrpc"),
-        (Encoded(b"d", (("h", b"12"),)), b"\xffrpc\0\1\0\0\0\1h\0\0\0\00212d"),
-        (Encoded(b"", (("h", b""), ("i", b"\0"))), b"\xffrpc\0\2\0\0\0\1h\0\0\0\0\0\0\0\1i\0\0\0\1\0"),
-        (Encoded(MAGIC), b"\xffrpc\0\0\xffrpc"),
-        (Encoded(MAGIC + b"more"), b"\xffrpc\0\0\xffrpcmore"),
+        ((b"d", (("h", b"12"),)), b"\xffrpc\0\1\0\0\0\1h\0\0\0\00212d"),
+        ((b"", (("h", b""), ("i", b"\0"))), b"\xffrpc\0\2\0\0\0\1h\0\0\0\0\0\0\0\1i\0\0\0\1\0"),
+        ((MAGIC, ()), b"\xffrpc\0\0\xffrpc"),
+        ((MAGIC + b"more", ()), b"\xffrpc\0\0\xffrpcmore"),
     ],
 )
-def test_a_body_is_opened_as_it_was_closed(encoded: Encoded | None, body: bytes) -> None:
+def test_a_body_is_opened_as_it_was_closed(encoded: Payload | None, body: bytes) -> None:
     assert closed(encoded) == body
     data, headers = opened(body)
     assert (data, tuple(headers)) == ((None, ()) if encoded is None else tuple(encoded))
@@ -28,7 +28,7 @@ def test_a_body_is_opened_as_it_was_closed(encoded: Encoded | None, body: bytes)
 
 @pytest.mark.parametrize("end", range(len(MAGIC) + 1, 18))
 def test_a_body_that_ends_within_its_headers_is_refused(end: int) -> None:
-    body = closed(Encoded(b"", (("name", b"va"),)))
+    body = closed((b"", (("name", b"va"),)))
     assert len(body) == 20
     with pytest.raises(ValueError, match="ends within its headers"):
         opened(body[:end])

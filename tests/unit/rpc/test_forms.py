@@ -19,7 +19,7 @@ from awoke.rpc.envelope import MAGIC
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Amount, Line
 
-PLACE = forms.argument_place("shop", "price")
+TOPIC = forms.argument_topic("shop", "price")
 
 
 class Order(msgspec.Struct):
@@ -32,12 +32,12 @@ ORDERS = awoke.msgpack(Order)
 class Failing(awoke.Format):
     """Fails with this error, to read and to write."""
 
-    value_type, reads_headers, needs_registry = Order, False, False
+    value_type = Order
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def decoder(self, place: Any, schemas: Schemas) -> Any:
+    def decoder(self, topic: str, part: Any, schemas: Schemas) -> Any:
         return self._fail
 
     encoder = decoder
@@ -88,9 +88,9 @@ def test_people_see_annotations_without_forms() -> None:
     assert forms.plain(Annotated[Order, "words"]) == Annotated[Order, "words"]
 
 
-def test_each_method_has_places_of_its_own() -> None:
-    assert forms.argument_place("shop", "price") == ("shop.rpc.calls.price", "value")
-    assert forms.result_place("shop", "price") == ("shop.rpc.replies.price", "value")
+def test_each_method_has_topics_of_its_own() -> None:
+    assert forms.argument_topic("shop", "price") == "shop.rpc.calls.price"
+    assert forms.result_topic("shop", "price") == "shop.rpc.replies.price"
 
 
 KEYS: Any = {"keys": {"a": b"k" * 32}, "current": "a"}
@@ -114,8 +114,8 @@ KEYS: Any = {"keys": {"a": b"k" * 32}, "current": "a"}
 )
 def test_a_value_is_read_as_it_was_written(form: Any, value: Any) -> None:
     schemas = KnownSchemas()
-    body = forms.writer(form, PLACE, schemas)(value)
-    assert forms.reader(form, PLACE, schemas)(body) == value
+    body = forms.writer(form, TOPIC, schemas)(value)
+    assert forms.reader(form, TOPIC, schemas)(body) == value
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_value_is_read_as_it_was_written(form: Any, value: Any) -> None:
 )
 def test_a_value_that_does_not_fit_is_not_written(form: Any, value: Any, words: str) -> None:
     with pytest.raises(awoke.EncodeError, match=words):
-        forms.writer(form, PLACE, KnownSchemas())(value)
+        forms.writer(form, TOPIC, KnownSchemas())(value)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_value_that_does_not_fit_is_not_written(form: Any, value: Any, words: 
 )
 def test_a_body_that_can_not_be_read_says_why(form: Any, body: bytes, words: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=words) as caught:
-        forms.reader(form, PLACE, KnownSchemas())(body)
+        forms.reader(form, TOPIC, KnownSchemas())(body)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
@@ -155,7 +155,7 @@ def test_a_body_that_can_not_be_read_says_why(form: Any, body: bytes, words: str
 )
 def test_what_is_no_fault_of_the_body_is_raised_as_it_is(error: Exception) -> None:
     with pytest.raises(type(error)):
-        forms.reader(Failing(error), PLACE, KnownSchemas())(b"")
+        forms.reader(Failing(error), TOPIC, KnownSchemas())(b"")
 
 
 FORMS = [ORDERS, Line, awoke.json_schema(Order), awoke.protobuf(Line), awoke.encrypted(Order, **KEYS)]
@@ -165,4 +165,4 @@ FORMS = [ORDERS, Line, awoke.json_schema(Order), awoke.protobuf(Line), awoke.enc
 @given(body=st.binary(max_size=64), begin=st.sampled_from([b"", MAGIC, MAGIC + b"\0\1\0\0\0\1", b"\0\0\0\0\1"]))
 def test_any_bytes_are_read_or_refused(form: Any, body: bytes, begin: bytes) -> None:
     with contextlib.suppress(msgspec.ValidationError, SchemaNeeded):
-        forms.reader(form, PLACE, KnownSchemas(Schema("{}", "JSON")))(begin + body)
+        forms.reader(form, TOPIC, KnownSchemas(Schema("{}", "JSON")))(begin + body)

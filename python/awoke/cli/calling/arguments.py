@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from awoke.cli.calling.protobuf_arguments import chosen
-from awoke.cli.encoding.registered import writer
+from awoke.cli.encoding.documents import writer
 from awoke.errors import AwokeError, ConfigError, EncodeError
 from awoke.payloads.formats import json
-from awoke.payloads.formats.format import Encoded, Encoder, Format, HeaderDecoder, Place
+from awoke.payloads.formats.format import Decode, Encode, Format, Payload
 from awoke.payloads.registry.errors import RegistryRefused
+from awoke.payloads.registry.schema import Part, topic_name
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
-from awoke.payloads.registry.subjects import topic_name
 from awoke.text.printable import printable
 
 WRITABLE = ("Avro", "JsonSchema", "Protobuf")
@@ -28,7 +28,6 @@ class ArgumentFormat(Format):
         AwokeError: The method takes its argument in a format that can't be written at the shell.
     """
 
-    value_type = None
     reads_headers = True
     needs_registry = True
 
@@ -39,19 +38,19 @@ class ArgumentFormat(Format):
             text = f"{self._method} takes its argument as {self._kind}, which can't be written at the shell"
             raise AwokeError(f"{text}: call it in Python, with caller.call(…, argument=…)")
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Raises TypeError: nothing is read."""
         raise TypeError("this format only writes")
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes fields. It raises EncodeError where they do not fit the schema."""
-        subject = topic_name(place.topic, place.part)
+        subject = topic_name(topic, part)
 
-        def encode(fields: dict[str, Any]) -> Encoded:
+        def encode(fields: dict[str, Any]) -> Payload:
             registered = schemas.for_writing(subject, None)
             try:
                 write = writer(registered, schemas, lambda places: chosen(places, self._signature))
-                return Encoded(write(fields, json.encode(fields)))
+                return write(fields, json.encode(fields)), ()
             except SchemaNeeded:
                 raise
             except ValueError as error:

@@ -9,10 +9,11 @@ import msgspec
 
 from awoke.errors import AwokeError, ConfigError, DecodeError
 from awoke.payloads.decoding.registered import RegisteredFormat, is_of_all, reason
-from awoke.payloads.formats.format import Encoded, Encoder, Format, HeaderDecoder, Headers, Place
+from awoke.payloads.formats.format import Decode, Format, Headers, Payload
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas
 from awoke.payloads.registry.wire_format import HEADERS
-from awoke.rpc.forms import result_place
+from awoke.rpc.forms import result_topic
 
 IN_PYTHON = "a result in another format, as MessagePack, is read in Python: caller.call(…, returns=…)"
 
@@ -20,17 +21,11 @@ IN_PYTHON = "a result in another format, as MessagePack, is read in Python: call
 class RawFormat(Format):
     """Leaves a result as its bytes, and the headers that say how to read them."""
 
-    value_type = None
     reads_headers = True
-    needs_registry = False
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that keeps bytes and headers together."""
-        return lambda data, headers: Encoded(data, tuple((name, value or b"") for name, value in headers))
-
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
-        """Raises TypeError: nothing is written."""
-        raise TypeError("this format only reads")
+        return lambda data, headers: (data, tuple((name, value or b"") for name, value in headers))
 
 
 class Results:
@@ -38,9 +33,9 @@ class Results:
 
     def __init__(self, service: str, method: str, schemas: Schemas) -> None:
         self._name = f"{service}.{method}"
-        self._decode: Any = RegisteredFormat(schemas).decoder(result_place(service, method), schemas)
+        self._decode: Any = RegisteredFormat(schemas).decoder(result_topic(service, method), "value", schemas)
 
-    def json(self, result: Encoded | None) -> str:
+    def json(self, result: Payload | None) -> str:
         """Returns a result as JSON; bytes in it are base64. Blocks for a schema that is not there yet.
 
         Raises:
@@ -49,10 +44,11 @@ class Results:
         """
         if result is None:
             return "null"
-        if names_schema(*result):
-            return self._registered(*result)
+        data, headers = result
+        if names_schema(data, headers):
+            return self._registered(data, headers)
         try:
-            return json.dumps(msgspec.json.decode(result.data), ensure_ascii=False)
+            return json.dumps(msgspec.json.decode(data), ensure_ascii=False)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             found = DecodeError(f"the result of {self._name} can't be read as JSON: {error}; {IN_PYTHON}")
         raise found

@@ -10,13 +10,12 @@ import pytest
 
 from awoke.cli.calling.arguments import ArgumentFormat
 from awoke.errors import AwokeError, ConfigError, EncodeError
-from awoke.payloads.formats.format import Place
 from awoke.payloads.registry import RegistryRefused, Schema, SchemaRegistry
 from awoke.payloads.registry.schemas import Schemas, loading
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.protobuf_classes import SHOP_TEXT
 
-PLACE = Place("shop.rpc.calls.price", "value")
+TOPIC = "shop.rpc.calls.price"
 SUBJECT = "shop.rpc.calls.price-value"
 AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 JSON = json.dumps({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]})
@@ -37,7 +36,7 @@ def write() -> Iterator[Write]:
         def write(schema: Schema | None, **fields: Any) -> bytes:
             if schema is not None:
                 client.register(SUBJECT, schema)
-            return loading(form().encoder(PLACE, schemas))(fields).data  # type: ignore[no-any-return]
+            return loading(form().encoder(TOPIC, "value", schemas))(fields)[0]  # type: ignore[no-any-return]
 
         yield write
 
@@ -76,7 +75,7 @@ def test_a_format_without_schemas_is_refused() -> None:
 
 def test_nothing_is_read() -> None:
     with pytest.raises(TypeError):
-        form().decoder(PLACE, Schemas.none())
+        form().decoder(TOPIC, "value", Schemas.none())
 
 
 def test_errors_of_the_registry_say_what_needs_it() -> None:

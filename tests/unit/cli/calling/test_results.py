@@ -9,7 +9,6 @@ import pytest
 
 from awoke.cli.calling.results import RawFormat, Results
 from awoke.errors import ConfigError, DecodeError
-from awoke.payloads.formats.format import Encoded
 from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.payloads.registry.schemas import Schemas
 from awoke.payloads.registry.wire_format import header_value
@@ -34,28 +33,26 @@ def schemas() -> Iterator[Schemas]:
 
 
 def test_bytes_and_headers_stay_together() -> None:
-    place = forms.result_place("shop", "price")
-    read = forms.reader(RawFormat(), place, Schemas.none())
-    assert read(b"{}") == Encoded(b"{}")
-    encoded = Encoded(b"x", (("name", b"value"),))
+    topic = forms.result_topic("shop", "price")
+    read = forms.reader(RawFormat(), topic, Schemas.none())
+    assert read(b"{}") == (b"{}", ())
+    encoded = (b"x", (("name", b"value"),))
     assert read(closed(encoded)) == encoded
     assert read(closed(None)) is None
-    with pytest.raises(TypeError):
-        RawFormat().encoder(place, Schemas.none())
 
 
 def test_json_needs_no_registry() -> None:
     results = Results("shop", "price", Schemas.none())
-    assert results.json(Encoded(b'{"a": "caf\xc3\xa9"}')) == '{"a": "caf\u00e9"}'
+    assert results.json((b'{"a": "caf\xc3\xa9"}', ())) == '{"a": "caf\u00e9"}'
     assert results.json(None) == "null"
 
 
 def test_what_names_a_schema_is_read_by_it(schemas: Schemas) -> None:
     results, text = Results("shop", "price", schemas), '{"id":7,"seal":"/w=="}'
-    assert results.json(Encoded(b"\0\0\0\0\1\x0e\2\xff")) == text
+    assert results.json((b"\0\0\0\0\1\x0e\2\xff", ())) == text
     guid = schemas.registry.schema(1).guid or schemas.registry.latest("prices-value").guid
     assert guid is not None
-    assert results.json(Encoded(b"\x0e\2\xff", ((GUID_HEADER, header_value(guid)),))) == text
+    assert results.json((b"\x0e\2\xff", ((GUID_HEADER, header_value(guid)),))) == text
 
 
 @pytest.mark.parametrize(
@@ -70,10 +67,10 @@ def test_what_names_a_schema_is_read_by_it(schemas: Schemas) -> None:
 )
 def test_a_result_that_can_not_be_read_is_one_line(schemas: Schemas, data: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
-        Results("shop", "price", schemas).json(Encoded(data))
+        Results("shop", "price", schemas).json((data, ()))
 
 
 def test_a_result_without_a_registry_says_that_the_call_was_executed() -> None:
     with pytest.raises(ConfigError, match=r"shop\.price was executed, and its result names a schema") as refused:
-        Results("shop", "price", Schemas.none()).json(Encoded(b"\0\0\0\0\1\x0e"))
+        Results("shop", "price", Schemas.none()).json((b"\0\0\0\0\1\x0e", ()))
     assert refused.value.property == "registry_url"

@@ -34,7 +34,7 @@ class OrderedOutput:
         self._route, self._context, self._batches, self._queues, self._end = route, context, batches, queues, end
         self._outputs = Outputs(route, context.tracer)
         answer = self._outputs.answer
-        self._answer = encodable(answer, route, context.encoder) if context.encoder else answer
+        self._answer = encodable(answer, route, context.topic_formats) if context.topic_formats else answer
         # Within its span, where there is one, a message's result is made into records, too.
         self._function = called(calls, context.tracer, None if context.tracer is None else self._answer)
         self._is_async, self._is_typed = calls.is_async, calls.is_typed
