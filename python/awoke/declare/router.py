@@ -79,7 +79,7 @@ ANY = "any-topic-of-a-pattern"
 
 
 UNKNOWN = Format()
-"""Stands for the default format of an app that will include a router: that one decides which types it takes. It is never
+"""Stands for the default format of an app that will include a router, which decides which types it takes. It is never
 used, because no route of a router runs."""
 
 

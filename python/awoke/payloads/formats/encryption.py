@@ -140,8 +140,8 @@ def _check_part(topic: str, part: Part) -> None:
 def encrypted(inside: Any = bytes, *, keys: Keys, current: Current, accepts_plain: bool = False) -> EncryptedFormat:
     """Returns the format of values that are encrypted with AES-256-GCM.
 
-    `inside` is the type or the format of the values. `keys` has the keys by their ids, each of 32 bytes; what is sent is
-    encrypted with the `current` one, and all of them decrypt. To replace a key, give the new one to all readers
+    `inside` is the type or the format of the values. `keys` has the keys by their ids, each of 32 bytes: what is sent
+    is encrypted with the `current` one, and all of them decrypt. To replace a key, give the new one to all readers
     first, and then make it the current one. A function may stand for the keys: it gets an id, and returns its key, or
     None. It may block; what it returned is kept. While it raises, messages wait, as for a schema registry. `current`
     may be a function, too: it is called for each value that is sent, and must not block. `accepts_plain` also reads
