@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from awoke.admin.acls import Acls
 from awoke.admin.configs import Configs
-from awoke.admin.connection import Connection, Options
+from awoke.admin.connection import AdminOptions, Connection
 from awoke.admin.groups import Groups
 from awoke.admin.resets import Resets
 from awoke.admin.results import (
@@ -23,7 +23,7 @@ from awoke.admin.results import (
     ResetTo,
     TopicInfo,
 )
-from awoke.admin.topics import EARLIEST, LATEST, NEW_WITHIN_S, Topics
+from awoke.admin.topics import EARLIEST, LATEST, NEW_WITHIN_S, AdminTopics
 from awoke.settings import KafkaValue, Settings
 from awoke.settings.config_values import ConfigValue
 from awoke.settings.oauth import TokenFunction
@@ -43,8 +43,8 @@ class AdminClient:
         oauth_token: TokenFunction | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._connection = Connection(Options(bootstrap_servers, kafka, oauth_token, settings))
-        self._topics = Topics(self._connection)
+        self._connection = Connection(AdminOptions(bootstrap_servers, kafka, oauth_token, settings))
+        self._topics = AdminTopics(self._connection)
         self._configs = Configs(self._connection)
         self._groups = Groups(self._connection)
         self._resets = Resets(self._topics, self._groups)

@@ -74,7 +74,7 @@ def encoders(encoding: SubjectWriters, topic: str, parts: list[PartOptions]) -> 
     Raises:
         AwokeError: The registry gives no schema, or the schema can't be used.
     """
-    from awoke.cli.encoding.documents import Subject
+    from awoke.cli.encoding.documents import WrittenSubject
 
     names = {each.part: each.subject or f"{topic}-{each.part}" for each in parts}
-    return {each.part: encoding.writer(Subject(each.part, names[each.part], each.message)) for each in parts}
+    return {each.part: encoding.writer(WrittenSubject(each.part, names[each.part], each.message)) for each in parts}

@@ -32,7 +32,7 @@ It raises ValueError where the value does not fit; the error names the field, an
 """
 
 
-class Subject(NamedTuple):
+class WrittenSubject(NamedTuple):
     """A subject in whose latest schema keys or values are written."""
 
     part: Part
@@ -52,7 +52,7 @@ class SubjectWriters:
         registry = registry_at(registry_url)
         self._schemas = Schemas(lambda: registry)
 
-    def writer(self, subject: Subject) -> WriteDocument:
+    def writer(self, subject: WrittenSubject) -> WriteDocument:
         """Returns the function that writes documents by the latest schema of a subject. Blocks for the registry.
 
         Raises:
@@ -79,7 +79,7 @@ class SubjectWriters:
 
         return encode
 
-    def _writer(self, subject: Subject) -> tuple[RegisteredSchema, Write]:
+    def _writer(self, subject: WrittenSubject) -> tuple[RegisteredSchema, Write]:
         registered = self._schemas.for_writing(subject.name, None)
         try:
             return registered, writer(registered, self._schemas, lambda places: chosen(places, subject))
@@ -97,7 +97,7 @@ class SubjectWriters:
         self._schemas.close()
 
 
-def chosen(places: Mapping[Indexes, str], subject: Subject) -> tuple[Indexes, str]:
+def chosen(places: Mapping[Indexes, str], subject: WrittenSubject) -> tuple[Indexes, str]:
     """Returns place and name of the message that is written: the one that the option names, or else the only one.
 
     Messages inside of others are written only if the option names them.

@@ -6,7 +6,6 @@ a job, a producer and a reader on the thread that called them.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import functools
@@ -24,6 +23,7 @@ from awoke.payloads.registry.errors import RegistryRefused, SchemaNotFound
 from awoke.payloads.registry.schema import Reference, RegisteredSchema, Schema
 from awoke.settings import Settings
 from awoke.waiting.clock import monotonic_s
+from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
     from awoke.payloads.registry.client import SchemaRegistry
@@ -317,7 +317,7 @@ def load_here(function: Callable[..., Any], needed: SchemaNeeded, *arguments: An
     Raises:
         SchemaNeeded: An event loop runs here. RegistryError: The registry does not give the schema.
     """
-    if asyncio._get_running_loop() is not None:
+    if is_in_event_loop():
         raise needed
     needed.load()
     return loading(function)(*arguments)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from awoke.cli.encoding.documents import Subject, SubjectWriters, chosen
+from awoke.cli.encoding.documents import SubjectWriters, WrittenSubject, chosen
 from awoke.errors import AwokeError, ConfigError
 from awoke.payloads.formats.protobuf_schemas import Indexes
 from awoke.payloads.registry import RegistryRefused, RegistryUnavailable, Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 
-ORDERS = Subject("value", "orders-value")
+ORDERS = WrittenSubject("value", "orders-value")
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 NEWER = {**ORDER, "fields": [*ORDER["fields"], {"name": "x", "type": ["null", "int"], "default": None}]}
 MESSAGES: dict[Indexes, str] = {(0,): "shop.Line", (1,): "shop.Order", (1, 0): "shop.Order.Note"}
@@ -64,7 +64,7 @@ def test_a_registry_without_the_subject_or_without_an_answer_is_an_error(
     registry: EmbeddedRegistry, encoding: SubjectWriters
 ) -> None:
     with pytest.raises(RegistryRefused, match="no schema of 'orders-key': register one with awoke schema register"):
-        encoding.writer(Subject("key", "orders-key"))
+        encoding.writer(WrittenSubject("key", "orders-key"))
     registry.set_up(False)
     with pytest.raises(RegistryUnavailable):
         encoding.writer(ORDERS)
@@ -74,7 +74,7 @@ def test_a_schema_that_can_not_be_used_is_named(registry: EmbeddedRegistry, enco
     with SchemaRegistry(registry.url) as client:
         client.register("bad-value", Schema("message Bad { Nothing a = 1; }", "PROTOBUF"))
     with pytest.raises(AwokeError, match=r"schema 3 of 'bad-value' can't be used: it is registered as \.proto source"):
-        encoding.writer(Subject("value", "bad-value"))
+        encoding.writer(WrittenSubject("value", "bad-value"))
 
 
 def test_a_registry_must_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
