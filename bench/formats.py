@@ -24,13 +24,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import awoke
 from awoke.payloads.formats.avro_types import schema_of
-from awoke.payloads.formats.format import Coding, Place, decoding_of, encoder_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import decoder_of, encoder_of, format_of
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Amount
 from tests.support.protobuf_classes import Line as LinePb
 from tests.support.protobuf_classes import Order as OrderPb
-
-PLACE = Place("orders", "value")
 
 
 class Line(msgspec.Struct):
@@ -143,13 +142,13 @@ def median_us(call: Callable[[], object], runs: int, calls: int) -> float:
 
 def measured(row: Row, runs: int, calls: int) -> list[str]:
     """Returns a line of the table: for reading and for writing awoke, the library alone, and the ratio."""
-    coding = Coding(schemas=KnownSchemas())
-    encode = encoder_of(row.form, PLACE, coding) or (lambda value: coding.codec.encode(value))
-    encoded: Any = encode(row.value)
+    format, schemas = format_of(row.form, BY_TYPE), KnownSchemas()
+    encode: Any = encoder_of(row.form, "orders", "value", BY_TYPE, schemas) or BY_TYPE.encode
+    encoded = encode(row.value)
     data, headers = (encoded, ()) if isinstance(encoded, bytes) else encoded
-    decode, _, with_headers = decoding_of(row.form, None, PLACE.topic, coding)
+    decode = decoder_of(format, "orders", "value", schemas)
     assert decode is not None
-    read = functools.partial(decode, data, list(headers)) if with_headers else functools.partial(decode, data)
+    read = functools.partial(decode, data, list(headers)) if format.reads_headers else functools.partial(decode, data)
     pairs = [(read, row.read), (functools.partial(encode, row.value), row.write)]
     cells = [row.name]
     for ours, theirs in pairs:

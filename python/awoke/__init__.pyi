@@ -71,7 +71,7 @@ from .errors import (
 from .observe import events, logs
 from .observe.events import Event, Events
 from .payloads import dead_letter, formats, registry
-from .payloads.formats import CloudEvent, Codec, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
+from .payloads.formats import CloudEvent, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
 from .payloads.message import Outgoing, Record
 from .payloads.registry import AsyncSchemaRegistry, SchemaRegistry
 from .payloads.secret_fields import Secret
@@ -105,7 +105,6 @@ __all__ = [
     "BrokerUnreachable",
     "ClosedError",
     "CloudEvent",
-    "Codec",
     "Concurrency",
     "ConfigEntry",
     "ConfigError",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.admin.topics import Topics
+from awoke.admin.topics import AdminTopics
 from awoke.waiting.drive import drive
 from tests.support.clusters import Cluster, reading, unique
 from tests.support.waiting import wait_until
@@ -70,7 +70,7 @@ def test_a_topic_that_another_client_makes_is_waited_for(cluster: Cluster) -> No
         assert admin.describe_topic(name).name == name
 
 
-class AskedTwice(Topics):
+class AskedTwice(AdminTopics):
     """Has a topic made when the brokers were asked for it and did not know it."""
 
     def __init__(self, cluster: Cluster, admin: awoke.Admin) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke.observe.events import TopicDiffers
-from awoke.payloads.declared_topics.plan import Plan, apply, plan_of
+from awoke.payloads.declared_topics.plan import TopicPlan, apply, plan_of
 from awoke.testing import running
 from tests.support.clusters import MockCluster, RealCluster, unique
 from tests.support.waiting import wait_until
@@ -29,7 +29,7 @@ class Topics:
         app.on(app.topic(name, **declared))(lambda message: None)
         return app
 
-    def plan(self, app: awoke.App) -> Plan:
+    def plan(self, app: awoke.App) -> TopicPlan:
         return plan_of(self.admin, app.topics)
 
     def rows(self, app: awoke.App) -> list[tuple[str, str, str, str]]:
@@ -63,14 +63,14 @@ def test_a_missing_topic_is_created_as_declared_and_a_second_run_changes_nothing
     assert topics.setting(name, "retention.ms") == "604800000"
     assert topics.setting(name, "min.cleanable.dirty.ratio") == "0.25"
     assert topics.setting(name, "preallocate") == "true"
-    assert topics.plan(app) == Plan(())
+    assert topics.plan(app) == TopicPlan(())
     assert topics.apply(app) == []
 
 
 def test_a_topic_of_which_nothing_is_said_is_created_as_the_brokers_choose(topics: Topics) -> None:
     app = topics.app(unique("declared"), config={})
     assert len(topics.apply(app)) == 1
-    assert topics.plan(app) == Plan(())
+    assert topics.plan(app) == TopicPlan(())
 
 
 def test_partitions_are_added(topics: Topics) -> None:

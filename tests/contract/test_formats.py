@@ -14,7 +14,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import awoke
-from awoke.payloads.formats import Format, Place
+from awoke.payloads.formats import Format
 from awoke.payloads.formats.avro_types import schema_of as avro_schema_of
 from awoke.payloads.formats.json_schema import schema_of as json_schema_of
 from awoke.payloads.registry import Reference, Schema, record_name, topic_record_name
@@ -68,12 +68,12 @@ def theirs(registry_url: str) -> Iterator[SchemaRegistryClient]:
 
 
 def encoded(form: Format, topic: str, schemas: Schemas, value: Any) -> bytes:
-    data: bytes = loading(form.encoder(Place(topic, "value"), schemas))(value).data
+    data: bytes = loading(form.encoder(topic, "value", schemas))(value)[0]
     return data
 
 
 def decoded(form: Format, topic: str, schemas: Schemas, data: bytes, headers: Any = ()) -> Any:
-    return loading(form.decoder(Place(topic, "value"), schemas))(data, list(headers))
+    return loading(form.decoder(topic, "value", schemas))(data, list(headers))
 
 
 def at(topic: str) -> SerializationContext:

@@ -1,7 +1,6 @@
 """Administration: topics, settings, groups and their offsets, ACLs. `Admin` blocks, `AsyncAdmin` is awaited."""
 
-from awoke.admin.async_client import AsyncAdmin
-from awoke.admin.client import Admin
+from awoke.admin.client import Admin, AsyncAdmin
 from awoke.admin.results import (
     Acl,
     AclFilter,

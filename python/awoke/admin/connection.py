@@ -31,7 +31,7 @@ Entries = list[tuple[str, Refusal | None]]
 Offsets = list[tuple[str, int, int, Refusal | None]]
 
 
-class Options(NamedTuple):
+class AdminOptions(NamedTuple):
     """The arguments of a client."""
 
     bootstrap_servers: str | None = None
@@ -43,7 +43,7 @@ class Options(NamedTuple):
 class Connection:
     """An engine's admin client. Its coroutines are flows, see `awoke.waiting.drive`."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: AdminOptions) -> None:
         arguments = options._asdict()
         settings = arguments.pop("settings") or load(arguments).values
         self._source = EventSource()

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from awoke.admin.groups import Groups, counted_members
 from awoke.admin.results import OffsetChange, ResetTo, Shift
-from awoke.admin.topics import EARLIEST, LATEST, Topics
+from awoke.admin.topics import EARLIEST, LATEST, AdminTopics
 from awoke.errors import AwokeError, ConfigError, GroupNotEmpty, UnknownGroup
 
 NON_EMPTY_GROUP = 68
@@ -17,7 +17,7 @@ NON_EMPTY_GROUP = 68
 class Resets:
     """Plans and makes resets of offsets."""
 
-    def __init__(self, topics: Topics, groups: Groups) -> None:
+    def __init__(self, topics: AdminTopics, groups: Groups) -> None:
         self._topics, self._groups = topics, groups
 
     async def plan(

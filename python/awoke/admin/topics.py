@@ -25,7 +25,7 @@ ELECTION_NOT_NEEDED = 84
 ELECTIONS = ("preferred", "unclean")
 
 
-class Topics:
+class AdminTopics:
     """The requests about topics of one connection."""
 
     def __init__(self, connection: Connection) -> None:

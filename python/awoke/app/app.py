@@ -21,12 +21,11 @@ from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.observe.events import Events
 from awoke.observe.handled import logger_with_context
-from awoke.payloads.declared_topics.collection import DeclaredTopics
-from awoke.payloads.formats.codec import BY_TYPE, Codec
-from awoke.payloads.formats.format import Coding
-from awoke.payloads.registry.opening import open_registry
-from awoke.payloads.registry.schemas import Schemas
-from awoke.payloads.topics import Topic, TopicEncoder
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import Format, checked_default
+from awoke.payloads.registry.schemas import Schemas, open_registry
+from awoke.payloads.topic_formats import TopicFormats
+from awoke.payloads.topics import DeclaredTopics, Topic
 from awoke.produce.middleware import Middleware
 from awoke.produce.producer import Producer
 from awoke.rpc.caller.caller import Caller
@@ -56,14 +55,14 @@ class App(Router):
     _called = "app"
 
     def __init__(
-        self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, codec: Codec = BY_TYPE, **settings: Any
+        self, name: str, *, kafka: Mapping[str, KafkaValue] | None = None, format: Format = BY_TYPE, **settings: Any
     ) -> None:
         if not name or not isinstance(name, str):
             raise ConfigError("an app needs a name; it is also its consumer group where none is set", "name")
         super().__init__()
         self.name = name
-        self.codec = codec
-        """Encodes what the app sends, and decodes what its handlers get; bytes and text pass it untouched."""
+        self.format = checked_default(format)
+        """The format of what the app sends and what its handlers get, where no other is said; not of bytes and text."""
         self.events = Events()
         self.groups: dict[GroupKey, GroupRoutes] = {OWN: GroupRoutes(OWN)}
         """The routes by their consumer group, first those of the app's own."""
@@ -88,9 +87,8 @@ class App(Router):
         self._outgoing: list[Middleware] = []
         self.schemas = Schemas(lambda: open_registry(self.settings), lambda: self.settings.registry_register)
         """The schemas of the registry in the settings, for all formats of the app."""
-        self._coding = Coding(codec, self.schemas)
-        self.encoder = TopicEncoder((), self._coding)
-        """Encodes what is sent to topics that have types."""
+        self.topic_formats = TopicFormats((), self.format, self.schemas)
+        """The formats of the topics that have some, for what is sent to them."""
         self._topics = DeclaredTopics()
         self.dependencies = AppDependencies(self)
         """The functions of `Depends` that its handlers need."""
@@ -195,7 +193,7 @@ class App(Router):
     def middleware(self) -> Sequence[Middleware]:
         """The functions that every outgoing message passes through, in this order: those of `outgoing`, and last the
         encoding for topics that have types."""
-        return [*self._outgoing, self.encoder] if self.encoder else list(self._outgoing)
+        return [*self._outgoing, self.topic_formats] if self.topic_formats else list(self._outgoing)
 
     def logger(self, name: str) -> logging.Logger:
         """Returns a logger whose records know the message that is handled when they are written.
@@ -255,9 +253,9 @@ class App(Router):
 
     def _encode(self, topic: str) -> None:
         """Encodes what is sent to a topic from now on, if it has types."""
-        had_none = not self.encoder
-        self.encoder.add(topic)
-        if had_none and self.encoder and self._producer is not None:
+        had_none = not self.topic_formats
+        self.topic_formats.add(topic)
+        if had_none and self.topic_formats and self._producer is not None:
             text = (
                 f"topic {topic!r}: its types come too late: the app's producer was used before; make the topic earlier"
             )
@@ -306,14 +304,14 @@ class App(Router):
         return None if self._runner is None else actions_of(self._runner)
 
     def _declare(self, declared: Declared) -> None:
-        route, topic = declared.route(self._coding), declared.topic
+        route, topic = declared.route(self.format, self.schemas), declared.topic
         self._check_incoming(route)
         group = self.groups.get(GroupKey.of(route)) or GroupRoutes(GroupKey.of(route))
         group.check(topic, route)
         for named in ([] if isinstance(topic, Pattern) else [route.topic]) + list(route.topics_out):
             self._topics.add(named)
         read = declared.read(route)
-        group.add(topic, route, lambda name: read.route(self._coding, name))
+        group.add(topic, route, lambda name: read.route(self.format, self.schemas, name))
         self.groups[group.key] = group
         for each in route.topics_out:
             self._encode(each)
@@ -396,7 +394,7 @@ class App(Router):
                     events=self.events,
                     idle_after_s=settings.producer_idle_s,
                     middleware=self.middleware,
-                    codec=self.codec,
+                    format=self.format,
                 )
             return self._producer
 

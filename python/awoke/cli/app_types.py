@@ -15,7 +15,7 @@ from awoke.text.secrets import HIDDEN
 if TYPE_CHECKING:
     import awoke
     from awoke.console.explorer.parts import Parts
-    from awoke.payloads.decoding.registered import Shown
+    from awoke.payloads.decoding.registered import ShownPart
 
 HIDDEN_BECAUSE = "it has secret fields, and is hidden because it can't be decoded by the app's types"
 KEEP_SECRETS = "--keep-secrets"
@@ -71,7 +71,7 @@ def types_of(target: str, keeps_secrets: bool) -> Iterator[Parts]:
         yield parts
 
 
-def shown_by(parts: Parts, message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[Shown]:
+def shown_by(parts: Parts, message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[ShownPart]:
     """Returns these parts of a message as the app's types show them. Blocks for schemas that are not there yet.
 
     Raises:
@@ -80,12 +80,12 @@ def shown_by(parts: Parts, message: awoke.Message[Any], *names: Literal["key", "
     return [_shown(parts, message, name) for name in names]
 
 
-def _shown(parts: Parts, message: awoke.Message[Any], name: Literal["key", "value"]) -> Shown:
-    from awoke.payloads.decoding.registered import Decoded, Shown, is_of_all, reason
+def _shown(parts: Parts, message: awoke.Message[Any], name: Literal["key", "value"]) -> ShownPart:
+    from awoke.payloads.decoding.registered import Decoded, ShownPart, is_of_all, reason
 
     raw = message.raw_key if name == "key" else message.raw_value
     if raw is None:
-        return Shown(name, None)
+        return ShownPart(name, None)
     note = None
     try:
         found = parts.document(message.topic, name, raw, message.headers)
@@ -95,7 +95,7 @@ def _shown(parts: Parts, message: awoke.Message[Any], name: Literal["key", "valu
             raise cause from None
         found, note = None, reason(cause)
     if found is not None:
-        return Shown(name, raw, Decoded(harmless_json(found.json), found.schema))
+        return ShownPart(name, raw, Decoded(harmless_json(found.json), found.schema))
     if parts.is_masked(message.topic, name):
-        return Shown(name, HIDDEN.encode(), note=HIDDEN_BECAUSE)  # The text of an error may quote a secret.
-    return Shown(name, raw, note=note)
+        return ShownPart(name, HIDDEN.encode(), note=HIDDEN_BECAUSE)  # The text of an error may quote a secret.
+    return ShownPart(name, raw, note=note)

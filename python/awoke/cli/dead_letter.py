@@ -29,7 +29,7 @@ from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.console.explorer.parts import Parts
-    from awoke.payloads.decoding.registered import Shown
+    from awoke.payloads.decoding.registered import ShownPart
 
 app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
 
@@ -358,7 +358,7 @@ def shortened(words: str) -> str:
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
 
 
-def show_letter(letter: Letter, as_json: bool, parts: Sequence[Shown]) -> None:
+def show_letter(letter: Letter, as_json: bool, parts: Sequence[ShownPart]) -> None:
     """Prints a dead letter, with its key and value decoded where `parts` has them."""
     if as_json:
         say_json(as_document(letter, decoded_document(letter.message, *parts) if parts else None))
@@ -368,7 +368,7 @@ def show_letter(letter: Letter, as_json: bool, parts: Sequence[Shown]) -> None:
     say(whole(letter, key, value), keep=KEPT)
 
 
-def block_of(value: Shown) -> str:
+def block_of(value: ShownPart) -> str:
     """Returns a value for people: indented JSON if it was decoded."""
     return printable(value.raw, KEPT) if value.decoded is None else msgspec.json.format(value.decoded.json, indent=2)
 

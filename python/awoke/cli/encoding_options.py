@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from awoke.cli.encoding.documents import Encode, Encoding
-    from awoke.payloads.formats.format import Part
+    from awoke.cli.encoding.documents import SubjectWriters, WriteDocument
+    from awoke.payloads.registry.schema import Part
 
 EncodeValue = Annotated[
     bool, typer.Option("--encode", help="Each value is JSON, and is written in the latest schema of its subject.")
@@ -57,24 +57,24 @@ def encoded_parts(*options: PartOptions) -> list[PartOptions]:
     return [each for each in options if each.is_encoded]
 
 
-def open_encoding(registry_url: str | None) -> Encoding:
+def open_encoding(registry_url: str | None) -> SubjectWriters:
     """Returns what encodes keys and values, as a context manager.
 
     Raises:
         ConfigError: No registry is set.
     """
-    from awoke.cli.encoding.documents import Encoding  # Here, because it loads HTTP and formats.
+    from awoke.cli.encoding.documents import SubjectWriters  # Here, because it loads HTTP and formats.
 
-    return Encoding(registry_url)
+    return SubjectWriters(registry_url)
 
 
-def encoders(encoding: Encoding, topic: str, parts: list[PartOptions]) -> dict[str, Encode]:
+def encoders(encoding: SubjectWriters, topic: str, parts: list[PartOptions]) -> dict[str, WriteDocument]:
     """Returns the encoders for a topic. Blocks for the registry, which is asked once for each subject.
 
     Raises:
         AwokeError: The registry gives no schema, or the schema can't be used.
     """
-    from awoke.cli.encoding.documents import Subject
+    from awoke.cli.encoding.documents import WrittenSubject
 
     names = {each.part: each.subject or f"{topic}-{each.part}" for each in parts}
-    return {each.part: encoding.encoder(Subject(each.part, names[each.part], each.message)) for each in parts}
+    return {each.part: encoding.writer(WrittenSubject(each.part, names[each.part], each.message)) for each in parts}

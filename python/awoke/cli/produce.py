@@ -36,8 +36,8 @@ from awoke.cli.tables import plural
 from awoke.errors import AwokeError
 
 if TYPE_CHECKING:
-    from awoke.cli.encoding.documents import Encode
-    from awoke.payloads.formats.format import Part
+    from awoke.cli.encoding.documents import WriteDocument
+    from awoke.payloads.registry.schema import Part
 
 WINDOW = 50_000
 """The most messages without an answer. At this number the command waits for the older half."""
@@ -69,7 +69,7 @@ class Shape(msgspec.Struct, frozen=True):
     key_field: str | None = None
     key_separator: str | None = None
     headers: dict[str, str] = {}
-    encoders: Mapping[str, Encode] = {}
+    encoders: Mapping[str, WriteDocument] = {}
     """The functions that write a `key`, or a `value`, in a schema. Without one it is sent as it is."""
 
     def record(self, line: bytes) -> awoke.Record:

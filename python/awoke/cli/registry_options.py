@@ -38,7 +38,7 @@ def registry_at(url: str | None) -> SchemaRegistry:
     Raises:
         ConfigError: None is named; a setting of it is wrong; httpx2 is not installed.
     """
-    from awoke.payloads.registry.opening import open_registry  # Here, because it loads HTTP, and `--help` needs none.
+    from awoke.payloads.registry.schemas import open_registry  # Here, because it loads HTTP, and `--help` needs none.
 
     if url is not None and USERINFO.search(url):
         say(f"warning: {VISIBLE}", err=True)

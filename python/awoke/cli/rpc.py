@@ -19,7 +19,7 @@ from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.cli.encoding.calls import ArgumentFormat
-    from awoke.payloads.formats.format import Encoded
+    from awoke.payloads.formats.format import Payload
 
 app = group("rpc", "Call methods of a service over Kafka.")
 
@@ -86,7 +86,7 @@ def methods(
     show_table(("method", "idempotent", "returns", "what it does"), map(cells, found), title=service)
 
 
-def called(caller: awoke.rpc.Caller, method: str, key: str | None, named: dict[str, Any]) -> Iterator[Encoded | None]:
+def called(caller: awoke.rpc.Caller, method: str, key: str | None, named: dict[str, Any]) -> Iterator[Payload | None]:
     """Calls a method with JSON, or in its format if it refuses JSON; yields its results as they come.
 
     So a method that takes JSON costs one request. A method in a format can't have been executed: its argument was not

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
     from awoke.payloads.registry.client import SchemaRegistry
     from awoke.payloads.registry.schema import Schema
 
-TRANSITIVE = "_TRANSITIVE"
-RULES = {
-    "BACKWARD": "readers with this schema must be able to read what was written with {}",
-    "FORWARD": "readers with {} must be able to read what is written with this schema",
-    "FULL": "this schema and {} must each be able to read what was written with the other",
-}
-"""The meaning of each compatibility level, whose transitive form has the same."""
-
 CONFLUENT = re.compile(r"\{errorType:['\"](\w+)['\"], description:['\"](.*?)['\"](?:, additionalInfo:.*)?\}", re.DOTALL)
 """A reason as Confluent's registry writes it."""
 CIRCUMSTANCES = ("{oldSchema", "{validateFields", "{compatibility")
@@ -73,11 +65,10 @@ class Verdict(NamedTuple):
         return msgspec.json.encode({**parts, "versions": self.versions, "reasons": reasons}).decode()
 
     def _rule(self) -> str:
-        if self.level == "NONE":
-            return "the registry compares nothing"
-        rule = RULES.get(self.level.removesuffix(TRANSITIVE), "awoke does not know this level; the registry decides")
+        from awoke.payloads.registry.compatibility import level_of  # Here, because it loads HTTP.
+
         several = len(self.versions) > 1
-        return rule.format("each of them" if several else f"version {self.versions[0]}")
+        return level_of(self.level).rule.format("each of them" if several else f"version {self.versions[0]}")
 
     def _named(self, versions: Sequence[int]) -> str:
         if versions == (self.latest,):
@@ -115,9 +106,11 @@ def versions_of(registry: SchemaRegistry, subject: str) -> tuple[int, ...]:
 
 def chosen(version: Compared, level: str, known: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the versions to compare with."""
+    from awoke.payloads.registry.compatibility import level_of  # Here, because it loads HTTP.
+
     if isinstance(version, int):
         return (version,)
-    return known if version == "all" or (version is None and level.endswith(TRANSITIVE)) else known[-1:]
+    return known if version == "all" or (version is None and level_of(level).is_transitive) else known[-1:]
 
 
 def plain(messages: Sequence[str]) -> list[str]:

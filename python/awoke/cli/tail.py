@@ -21,7 +21,7 @@ from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.console.explorer.parts import Parts
-    from awoke.payloads.decoding.registered import Shown
+    from awoke.payloads.decoding.registered import ShownPart
 
 
 Decode = Annotated[
@@ -114,13 +114,13 @@ def decoded_topic(topic: str, registry_url: str | None) -> Iterator[str]:
     Raises:
         ConfigError: No registry is set.
     """
-    from awoke.payloads.decoding.registered import Decoding  # Here, because it loads HTTP and formats.
+    from awoke.payloads.decoding.registered import RegisteredTopics  # Here, because it loads HTTP and formats.
 
-    with Decoding(registry_at(registry_url)) as decoding:
-        yield decoding.topic(topic)
+    with RegisteredTopics(registry_at(registry_url)) as topics:
+        yield topics.topic(topic)
 
 
-def decoding_writer(as_json: bool, with_keys: bool, shown_of: Callable[..., list[Shown]]) -> Write:
+def decoding_writer(as_json: bool, with_keys: bool, shown_of: Callable[..., list[ShownPart]]) -> Write:
     """Returns the function that prints a message of which `shown_of` gives the parts: `decoded`, for example."""
 
     def write(message: awoke.Message[Any]) -> None:
@@ -134,7 +134,7 @@ def decoding_writer(as_json: bool, with_keys: bool, shown_of: Callable[..., list
     return write
 
 
-def decoded(message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[Shown]:
+def decoded(message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[ShownPart]:
     """Returns these parts of a message of `decoded_topic`. Blocks for schemas that are not there yet.
 
     Raises:
@@ -145,7 +145,7 @@ def decoded(message: awoke.Message[Any], *names: Literal["key", "value"]) -> lis
     return [part_of(message, name) for name in names]
 
 
-def say_notes(message: awoke.Message[Any], *parts: Shown) -> None:
+def say_notes(message: awoke.Message[Any], *parts: ShownPart) -> None:
     """Prints, to standard error, why parts of a message are not decoded."""
     for each in parts:
         if each.note is not None:
@@ -153,12 +153,12 @@ def say_notes(message: awoke.Message[Any], *parts: Shown) -> None:
             say(f"note: {at}: the {each.name} is not decoded: {each.note}", err=True)
 
 
-def line_of(part: Shown) -> str:
+def line_of(part: ShownPart) -> str:
     """Returns a key or a value as one line of text: JSON if it was decoded."""
     return printable(part.raw) if part.decoded is None else part.decoded.json
 
 
-def decoded_document(message: awoke.Message[Any], key: Shown, value: Shown) -> str:
+def decoded_document(message: awoke.Message[Any], key: ShownPart, value: ShownPart) -> str:
     """Returns all parts of a message as JSON, with the schemas of its key and value, and notes about them."""
     parts = parts_of(message, key.raw, value.raw)
     for each in (key, value):

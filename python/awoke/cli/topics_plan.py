@@ -21,8 +21,8 @@ from awoke.text.exit_codes import EXIT_FAILED
 from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.payloads.declared_topics.cluster import Changing
-    from awoke.payloads.declared_topics.plan import Plan
+    from awoke.payloads.declared_topics.differences import ChangesTopics
+    from awoke.payloads.declared_topics.plan import TopicPlan
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")]
 NAMES = ("topic", "option", "cluster", "declared", "awoke topics apply")
@@ -70,7 +70,9 @@ def apply(
 
 
 @contextlib.contextmanager
-def opened(target: str, bootstrap_servers: str | None, kafka: list[str] | None) -> Iterator[tuple[Plan, Changing]]:
+def opened(
+    target: str, bootstrap_servers: str | None, kafka: list[str] | None
+) -> Iterator[tuple[TopicPlan, ChangesTopics]]:
     """Compares the topics of an app with its cluster, and gives the plan, and the cluster to change. Blocks."""
     from awoke.app.application import find_app  # Here and below, because `awoke topics --help` needs no app.
     from awoke.payloads.declared_topics.plan import plan_of
@@ -84,7 +86,7 @@ def opened(target: str, bootstrap_servers: str | None, kafka: list[str] | None) 
         yield plan_of(admin, found.topics), admin
 
 
-def show(plan: Plan) -> None:
+def show(plan: TopicPlan) -> None:
     """Prints the differences as a table, and their number."""
     if not plan.differences:
         say("all topics are as declared")
@@ -100,7 +102,7 @@ def show(plan: Plan) -> None:
     say(f"awoke topics apply makes {plural(len(plan.changes), 'change')}{kept}")
 
 
-def say_notes(plan: Plan) -> None:
+def say_notes(plan: TopicPlan) -> None:
     """Prints the facts that an operator must know before the plan is applied."""
     for note in plan.notes:
         say(f"note: {note}", err=True)

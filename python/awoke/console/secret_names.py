@@ -9,7 +9,7 @@ import msgspec
 
 from awoke.console.views import Report, SecretFields
 from awoke.declare.secret_topics import Declaring, Form, SecretPart, SecretTopics, declared_by
-from awoke.payloads.formats.format import Part
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.secret_paths import SecretPaths
 
 logger = logging.getLogger(__name__)

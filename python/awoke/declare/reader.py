@@ -20,8 +20,9 @@ from awoke.admin import Admin, TopicInfo
 from awoke.declare.starts import Start, start_of
 from awoke.errors import ConfigError, KafkaError, OperationTimeout, UnknownTopic
 from awoke.observe.events import EventSource
-from awoke.payloads.formats.format import Coding, decoding_of
-from awoke.payloads.registry.opening import schemas_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import decoders_of, format_of
+from awoke.payloads.registry.schemas import schemas_of
 from awoke.settings import KafkaValue, client_properties, load, origins
 from awoke.settings.oauth import TokenFunction
 from awoke.waiting.drive import drive, until
@@ -95,13 +96,12 @@ class Reader:
             raise
 
     def _decoders(self, topic: str, value: Any, key: Any) -> Decoders | None:
-        said = {"value": value, "key": key}
-        forms = {part: getattr(topic, part, None) if form is None else form for part, form in said.items()}
+        said = [getattr(topic, part, None) if kind is None else kind for part, kind in (("value", value), ("key", key))]
         try:
-            found = decoding_of(forms["value"], forms["key"], topic, Coding(schemas=self._schemas))
+            of_value, of_key = (format_of(kind, BY_TYPE) for kind in said)
+            return decoders_of(of_value, of_key, topic, self._schemas, loads=True)
         except (TypeError, msgspec.MsgspecError) as error:
             raise ConfigError(f"topic {topic!r} can't be read as its types say: {error}", "value") from None
-        return found.loading().native()
 
     def __iter__(self) -> Iterator[Message[Any, Any]]:
         """Yields messages without end. Blocks while there is none; Ctrl-C ends the wait on the main thread."""

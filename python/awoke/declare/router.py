@@ -16,8 +16,8 @@ from awoke.declare.patterns import Pattern
 from awoke.declare.route_options import KindOptions, RouteOptions
 from awoke.declare.routing import HandlerNotes, Route
 from awoke.errors import ConfigError
-from awoke.payloads.formats.codec import Codec, Decoder
-from awoke.payloads.formats.format import Coding
+from awoke.payloads.formats.format import Format
+from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
 from awoke.payloads.topics import Topic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -39,14 +39,14 @@ class Declared(NamedTuple):
         """The topic, its group, and whether the route names partitions: each has one route."""
         return self.topic, self.options.get("group"), bool(self.options.get("partitions"))
 
-    def route(self, coding: Coding, topic: str | None = None) -> Route:
-        """Makes the route, with what encodes and decodes for its app; that of a pattern for one of its topics.
+    def route(self, default: Format, schemas: Schemas = NO_SCHEMAS, topic: str | None = None) -> Route:
+        """Makes the route, for an app with this default format; that of a pattern for one of its topics.
 
         Raises:
             ConfigError: An option is wrong, or the handler can't be called.
         """
         name = topic or (ANY if isinstance(self.topic, Pattern) else self.topic)
-        return Route(name, self.target, self.options, self.own, notes=self.notes, coding=coding)
+        return Route(name, self.target, self.options, self.own, notes=self.notes, default=default, schemas=schemas)
 
     def read(self, route: Route) -> Declared:
         """Returns it with what the route has read of its handler's annotations, which needs no frame any more."""
@@ -78,19 +78,9 @@ ANY = "any-topic-of-a-pattern"
 """The name under which the route of a pattern is checked, before a topic matches."""
 
 
-class UnknownCodec(Codec):
-    """Stands for the codec of an app that will include a router: that one decides which types it takes."""
-
-    def encode(self, value: Any) -> bytes:
-        """Raises NotImplementedError: no route of a router runs."""
-        raise NotImplementedError
-
-    def decoder(self, value_type: Any) -> Decoder:
-        """Returns a function that is never called."""
-        return self.encode
-
-
-UNKNOWN = UnknownCodec()
+UNKNOWN = Format()
+"""Stands for the default format of an app that will include a router, which decides which types it takes. It is never
+used, because no route of a router runs."""
 
 
 class Router:
@@ -147,7 +137,7 @@ class Router:
 
     def _known(self) -> list[Route]:
         """Returns the routes that there are."""
-        return [each.route(Coding(UNKNOWN)) for each in self._declared]
+        return [each.route(UNKNOWN) for each in self._declared]
 
     def on(
         self,
@@ -253,7 +243,7 @@ class Router:
         if self._is_included:
             text = f"topic {declared.topic!r}: its router was included before; declare all routes first"
             raise ConfigError(text, "router")
-        route = declared.route(Coding(UNKNOWN))
+        route = declared.route(UNKNOWN)
         self._check_incoming(route)
         if declared.place in [each.place for each in self._declared]:
             raise ConfigError(f"topic {declared.topic!r} has a route already in this router", "topic")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import typing
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from awoke._native import Decoders
 from awoke.declare import handlers
 from awoke.declare.annotations import contradicts, result_type_of, type_name, types_of
 from awoke.declare.choosing import Handlers
@@ -21,7 +23,10 @@ from awoke.declare.injection.parameters import Parameters, parameters_of
 from awoke.declare.route_options import Batching, Flow, KindOptions, Retry, RouteOptions, check_kinds
 from awoke.declare.starts import start_of
 from awoke.errors import ConfigError
-from awoke.payloads.formats.format import Coding, Decoding, Format, decoding_of, type_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import BYTES, Format, decoder_of, decoders_of, format_of, type_of
+from awoke.payloads.registry.schema import Part
+from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
 from awoke.preconditions import checks
 
 BATCH_TIME_S = 1.0
@@ -63,7 +68,8 @@ class Route:
         own: KindOptions = KindOptions(),  # noqa: B008 - it is frozen.
         *,
         notes: HandlerNotes = HandlerNotes(),  # noqa: B008 - it is never changed.
-        coding: Coding = Coding(),  # noqa: B008 - it is never changed.
+        default: Format = BY_TYPE,
+        schemas: Schemas = NO_SCHEMAS,
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -115,14 +121,12 @@ class Route:
         self._check_target(target)
         self.parameters = self._parameters(notes)
         """The arguments of its handler beside the message; None where there are several handlers."""
-        self._coding = coding
+        self.default_format, self.schemas = default, schemas
         self.types = value, key = self._types(options, notes.around)
         """The types or formats of values and keys; None for bytes."""
-        self.formats: Sequence[Format] = [each for each in (value, key) if isinstance(each, Format)]
-        """The formats that its messages have."""
-        self.decoding = self._decoding(value, key)
-        """The functions that decode its messages."""
-        self.decoders = self.decoding.native()
+        self.value_format, self.key_format = self._format("value", value), self._format("key", key)
+        self.decoders = decoders_of(self.value_format, self.key_format, topic, schemas)
+        """The functions that decode its messages; None where all stays bytes."""
         self._check_result(notes.around)
         kind = handlers.kind_of(self.function)
         self.is_async = self.handlers.is_async if self.handlers is not None else kind.startswith("async")
@@ -130,10 +134,15 @@ class Route:
             self.check_incoming(each)
         self._check(options, own)
 
+    @functools.cached_property
+    def loading_decoders(self) -> Decoders | None:
+        """The same, but they load the schemas that they need on the calling thread."""
+        return decoders_of(self.value_format, self.key_format, self.topic, self.schemas, loads=True)
+
     @property
     def is_typed(self) -> bool:
         """True if user code does not get the values as bytes."""
-        return self.decoding.value is not None
+        return self.value_format is not BYTES
 
     @property
     def all_parameters(self) -> Sequence[Parameters]:
@@ -328,14 +337,15 @@ class Route:
             raise ConfigError(f"{text}, which takes {type_name(annotated)}; say the same in both", part)
         return said
 
-    def _decoding(self, value: Any, key: Any) -> Decoding:
-        for part, kind in (("value", value), ("key", key)):
-            try:
-                decoding_of(kind, None, self.topic, Coding(self._coding.codec))
-            except (TypeError, msgspec.MsgspecError) as error:
-                text = f"route {self.topic!r}: {part}s can't be read as {type_name(type_of(kind))}: {error}"
-                raise ConfigError(text, part) from None
-        return decoding_of(value, key, self.topic, self._coding)
+    def _format(self, part: Part, kind: Any) -> Format:
+        """Returns the format of values or keys by their type or format, if it can read them."""
+        try:
+            found = format_of(kind, self.default_format)
+            decoder_of(found, self.topic, part, NO_SCHEMAS)
+        except (TypeError, msgspec.MsgspecError) as error:
+            text = f"route {self.topic!r}: {part}s can't be read as {type_name(type_of(kind))}: {error}"
+            raise ConfigError(text, part) from None
+        return found
 
     def _check_result(self, around: FrameType | None) -> None:
         if self.output is None:
@@ -349,7 +359,7 @@ class Route:
         if "generator" in handlers.kind_of(function):
             result = next(iter(typing.get_args(result)), None)
         try:
-            self._coding.codec.check_encodable(result)
+            format_of(result, self.default_format).check_writable()
         except TypeError as error:
             text = f"route {self.topic!r}: {function.__qualname__} returns {type_name(result)}, which can't be sent"
             raise ConfigError(f"{text}: {error}", "output") from None

@@ -10,14 +10,14 @@ import msgspec
 from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
-from awoke.payloads.declared_topics.collection import DeclaredTopics
 from awoke.payloads.formats import protobuf_classes
-from awoke.payloads.formats.codec import BY_TYPE, Codec
-from awoke.payloads.formats.format import Format, Part, type_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import Format, type_of
 from awoke.payloads.formats.registry_formats import RegistryFormat
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.secret_fields import paths_of
 from awoke.payloads.secret_paths import SecretPaths
-from awoke.payloads.topics import Topic
+from awoke.payloads.topics import DeclaredTopics, Topic
 
 Form = Literal["json", "registry", "other"]
 """The form of the bytes: JSON, or by a schema of the registry; both can be read without the type. `other` can't."""
@@ -49,7 +49,7 @@ class Declaring(Protocol):
     """An app, as its secrets are looked for; `awoke.App` is one."""
 
     @property
-    def codec(self) -> Codec: ...
+    def format(self) -> Format: ...
     @property
     def groups(self) -> Mapping[Any, OfGroup]: ...
     @property
@@ -114,13 +114,13 @@ def masked_json(data: bytes, secrets: Collection[SecretPart]) -> str | None:
     return msgspec.json.encode(masked(document, secrets)).decode() if fits(document, secrets) else None
 
 
-def secrets_of(topic: str, value: Any, key: Any = None, codec: Codec = BY_TYPE) -> Iterator[SecretPart]:
+def secrets_of(topic: str, value: Any, key: Any = None, default: Format = BY_TYPE) -> Iterator[SecretPart]:
     """Yields the secrets of a topic with values and keys of these types or formats."""
     forms: tuple[tuple[Part, Any], ...] = (("value", value), ("key", key))
     for part, form in forms:
         paths = paths_of(type_of(form))
         if paths:
-            yield SecretPart(str(topic), part, _form(form, codec), paths)
+            yield SecretPart(str(topic), part, _form(form, default), paths)
 
 
 def _declared(app: Declaring) -> Iterator[SecretPart]:
@@ -131,22 +131,22 @@ def _declared(app: Declaring) -> Iterator[SecretPart]:
             for each in _of_route(app, pattern.regex, route):
                 yield each._replace(is_pattern=each.topic == pattern.regex)
     for topic in app.topics.typed:
-        yield from secrets_of(topic, topic.value, topic.key, app.codec)
+        yield from secrets_of(topic, topic.value, topic.key, app.format)
 
 
 def _of_route(app: Declaring, topic: str, route: Route) -> Iterator[SecretPart]:
     for name in (topic, route.dead_letter):
         if name:
-            yield from secrets_of(name, *route.types, app.codec)
+            yield from secrets_of(name, *route.types, app.format)
     for each in route.outputs:
         if isinstance(each, Topic):
-            yield from secrets_of(each, each.value, each.key, app.codec)
+            yield from secrets_of(each, each.value, each.key, app.format)
 
 
-def _form(form: Any, codec: Codec) -> Form:
+def _form(form: Any, default: Format) -> Form:
     if isinstance(form, Format):
         return "registry" if isinstance(form, RegistryFormat) and not form.has_indexes else "other"
-    return "json" if codec is BY_TYPE and protobuf_classes.class_in(form) is None else "other"
+    return "json" if default is BY_TYPE and protobuf_classes.class_in(form) is None else "other"
 
 
 def _pattern(regex: str) -> Pattern | None:

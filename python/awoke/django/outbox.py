@@ -53,7 +53,7 @@ def send(
 def _bytes(app: awoke.App, value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) else bytes(app.codec.encode(value))
+    return value.encode() if isinstance(value, str) else bytes(app.format.encode(value))
 
 
 def _text(value: bytes | str | None) -> str | None:

@@ -43,7 +43,7 @@ MESSAGE_BYTES_MAX, BATCH_BYTES_MAX, QUEUE_KB = 1_000_000, 1_000_000, 1_048_576
 """librdkafka's defaults."""
 
 
-class Origin(NamedTuple):
+class LetterOrigin(NamedTuple):
     """The origin of a dead letter, and the reason of its failure."""
 
     topic: str
@@ -115,11 +115,11 @@ def writable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def origin(message: Message[Any]) -> Origin | None:
+def origin(message: Message[Any]) -> LetterOrigin | None:
     """Returns the origin from the headers of a dead letter; None for a message that is no dead letter of awoke's."""
     found = {name: (value or b"").decode(errors="replace") for name, value in own_headers(message)}
     try:
-        return Origin(
+        return LetterOrigin(
             found[TOPIC],
             int(found[PARTITION]),
             int(found[OFFSET]),

@@ -33,7 +33,7 @@ class Record(NamedTuple):
     """A record to be sent, for `produce_many`, and for handlers of routes with an output to return."""
 
     value: Any
-    """Bytes, text, None (a tombstone), or what the codec encodes."""
+    """Bytes, text, None (a tombstone), or what a format encodes."""
     key: Any = None
     headers: Headers | None = None
     partition: int | None = None

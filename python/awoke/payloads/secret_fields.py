@@ -68,7 +68,7 @@ def paths_of(kind: Any) -> SecretPaths:
     return SecretPaths(walk.fields, walk.optional, walk.same, walk.keyed)
 
 
-class Field(typing.NamedTuple):
+class DocumentField(typing.NamedTuple):
     """A field of a class in its JSON document."""
 
     path: str
@@ -203,7 +203,7 @@ def _bindings_of(kind: type) -> Bindings:
 
 
 @functools.lru_cache(1_000)
-def _fields_of(kind: Any) -> tuple[Field, ...] | None:
+def _fields_of(kind: Any) -> tuple[DocumentField, ...] | None:
     """Returns the fields of a class with annotations; None of another type."""
     if not isinstance(kind, type) or not any(name in vars(each) for each in kind.__mro__ for name in ANNOTATED):
         return None
@@ -224,11 +224,13 @@ def _fields_of(kind: Any) -> tuple[Field, ...] | None:
     is_tagged = getattr(getattr(kind, "__struct_config__", None), "tag", None) is not None
     if issubclass(kind, tuple) or getattr(getattr(kind, "__struct_config__", None), "array_like", False):
         return tuple(
-            Field(f"/{at}", hints[name], name in sure) for at, name in enumerate(names, is_tagged) if name in hints
+            DocumentField(f"/{at}", hints[name], name in sure)
+            for at, name in enumerate(names, is_tagged)
+            if name in hints
         )
     pairs = {to: (hints[name], name in sure) for name, to in zip(names, encoded, strict=False) if name in hints}
     others = {name: (each, False) for name, each in hints.items() if name not in pairs}
-    return tuple(Field(f"/{escaped(name)}", *each) for name, each in (pairs | others).items())
+    return tuple(DocumentField(f"/{escaped(name)}", *each) for name, each in (pairs | others).items())
 
 
 def _own_names(kind: type) -> Iterable[str]:
@@ -241,7 +243,7 @@ def _own_names(kind: type) -> Iterable[str]:
     return found
 
 
-def _fields_of_model(models: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[Field]:
+def _fields_of_model(models: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[DocumentField]:
     """Yields the fields of a class of pydantic's, under each name that it reads or writes."""
     for name, field in models.items():
         marks = [each for each in field.metadata if is_mark(each)]
@@ -250,7 +252,7 @@ def _fields_of_model(models: Mapping[str, Any], hints: Mapping[str, Any]) -> Ite
         for each in (kind, hints.get(name, kind)):
             marked = Annotated[(each, *marks)] if marks else each
             paths = _paths_of_model(name, field)
-            yield from (Field(path, marked, len(paths) == 1 and field.is_required()) for path in paths)
+            yield from (DocumentField(path, marked, len(paths) == 1 and field.is_required()) for path in paths)
 
 
 def _paths_of_model(name: str, field: Any) -> set[str]:

@@ -5,14 +5,11 @@ They may also declare how the topic shall be on its cluster (`awoke topics apply
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 from awoke.errors import ConfigError
 from awoke.payloads.declared_topics.declaration import Declaration, declaration_of
-from awoke.payloads.formats.format import DESCRIBING, EVENT, Coding, Encoder, Format, Part, Place, encoder_of
-from awoke.payloads.message import Outgoing, header_pairs
-from awoke.payloads.registry.schemas import SchemaNeeded, load_here
 from awoke.preconditions import checks
 from awoke.settings.config_values import ConfigValue
 
@@ -75,85 +72,46 @@ class Topic(str):
         return (str(self),), self._options()
 
 
-class TopicEncoder:
-    """Encodes what is sent to topics that have types; the last step of outgoing messages. Any thread.
+class DeclaredTopics(Mapping[str, Topic]):
+    """The declared topics of an app by name, in the order in which they were declared."""
 
-    Bytes and None are sent as they are, unless the format says otherwise. What a format needs of the registry is
-    loaded on the thread that sends. A thread with a running event loop must not wait: there it raises `SchemaNeeded`.
-    """
+    def __init__(self) -> None:
+        self._topics: dict[str, Topic] = {}
+        self.typed: list[Topic] = []
+        """All that were added with types, also those whose state on the cluster is not declared."""
 
-    def __init__(self, topics: Iterable[str], coding: Coding) -> None:
-        self._coding = coding
-        self._parts: dict[str, list[_Part]] = {}
-        """The parts of messages that are encoded, by topic."""
-        for topic in topics:
-            self.add(topic)
+    def __getitem__(self, name: str) -> Topic:
+        return self._topics[name]
 
-    def __bool__(self) -> bool:
-        return bool(self._parts)
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._topics)
 
-    def add(self, topic: str) -> None:
-        """Adds a topic, if it has types that need an encoder of their own."""
-        if not isinstance(topic, Topic):
-            return
-        parts: tuple[Part, ...] = ("key", "value")
-        made = [
-            _Part(part, form, encoder) for part in parts for form, encoder in [self._encoder(topic, part)] if encoder
-        ]
-        if made:
-            self._parts[str(topic)] = made
+    def __len__(self) -> int:
+        return len(self._topics)
 
-    def _encoder(self, topic: Topic, part: Part) -> tuple[Any, Encoder | None]:
-        form = getattr(topic, part)
-        return form, encoder_of(form, Place(str(topic), part), self._coding)
+    def __repr__(self) -> str:
+        return repr(self._topics)
 
-    def __call__(self, message: Outgoing) -> Outgoing:
-        """Returns the message with its key and value as bytes.
+    def add(self, topic: str | None) -> None:
+        """Adds a topic, if it is declared. One that is declared alike a second time changes nothing.
 
         Raises:
-            EncodeError: One of them can't be encoded. RegistryError: The registry does not give a schema.
+            ConfigError: It is declared already, and differently.
         """
-        for each in self._parts.get(message.topic, ()):
-            message = each.encoded(message)
-        return message
-
-
-class _Part(NamedTuple):
-    """The keys, or the values, of one topic, and how they are encoded."""
-
-    name: Part
-    form: Any
-    encode: Encoder
-
-    def encoded(self, message: Outgoing) -> Outgoing:
-        """Returns the message with this part as bytes."""
-        value = getattr(message, self.name)
-        if value is None or self._is_encoded(value, message):
-            return message
-        data, headers = _encoded(self.encode, value)
-        if headers or message.headers:
-            # Headers that were carried on from another message tell how that one was to be read.
-            old = {*DESCRIBING[self.name], *(name for name, _ in headers)}
-            is_event = any(name.startswith(EVENT) for name in old)
-            kept = [
-                pair
-                for pair in header_pairs(message.headers)
-                if pair[0] not in old and not (is_event and pair[0].startswith(EVENT))
-            ]
-            message = message._replace(headers=[*kept, *headers])
-        return message._replace(value=data) if self.name == "value" else message._replace(key=data)
-
-    def _is_encoded(self, value: Any, message: Outgoing) -> bool:
-        if type(value) is not bytes or not isinstance(self.form, Format):
-            return type(value) is bytes
-        headers = [
-            (name, each.encode() if isinstance(each, str) else each) for name, each in header_pairs(message.headers)
+        if not isinstance(topic, Topic):
+            return
+        if topic.value is not None or topic.key is not None:
+            self.typed.append(topic)
+        if topic.declaration is None:
+            return
+        known = self._topics.setdefault(str(topic), topic)
+        first, second = known.declaration, topic.declaration
+        if first is None or first == second:
+            return
+        parts = [
+            f"{name} {one if one is not None else 'not given'} and {two if two is not None else 'not given'}"
+            for name, one, two in zip(first._fields, first, second, strict=True)
+            if one != two
         ]
-        return self.form.is_encoded(value, headers)
-
-
-def _encoded(encode: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return encode(value)
-    except SchemaNeeded as needed:
-        return load_here(encode, needed, value)
+        text = f"topic {str(topic)!r} is declared twice, and differently: {', '.join(parts)}"
+        raise ConfigError(f"{text}; declare it once, and use that object everywhere", "topic")

@@ -14,12 +14,11 @@ from awoke import _native
 from awoke._native import DeliveryHandle
 from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.observe.events import Events, EventSource
-from awoke.payloads.formats.codec import BY_TYPE, Codec
-from awoke.payloads.formats.format import Coding
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import Format, checked_default
 from awoke.payloads.message import Outgoing, ProduceOptions, RecordOptions, record_of
-from awoke.payloads.registry.opening import schemas_of
-from awoke.payloads.registry.schemas import Schemas
-from awoke.payloads.topics import TopicEncoder
+from awoke.payloads.registry.schemas import Schemas, schemas_of
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.preconditions import checks
 from awoke.produce.middleware import Middleware, through
 from awoke.produce.transaction import Transaction
@@ -39,8 +38,9 @@ class ProducerOptions(TypedDict, total=False):
     """It closes its connection when nothing was sent for one to two times as long, and opens it again when needed."""
     middleware: Sequence[Middleware]
     """Each message passes these functions, in their order."""
-    codec: Codec
-    """Encodes values that are neither bytes, text nor None; left out, protobuf's classes do so, and others are JSON."""
+    format: Format
+    """Writes values that are neither bytes, text nor None; left out, protobuf's classes write themselves, and all
+    others are JSON."""
     topics: Sequence[str]
     """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`."""
     schemas: Schemas | None
@@ -77,6 +77,7 @@ class Producer(_native.Producer):
 
     def __new__(cls, bootstrap_servers: str | None = None, **options: Unpack[ProducerOptions]) -> Self:
         checks.options("Producer", options, ProducerOptions)
+        default = checked_default(options.get("format", BY_TYPE))
         settings = options.get("settings") or _settings_of(bootstrap_servers, options)
         properties = _properties_of(settings, options.get("transactional_id"))
         idle_after_s = options.get("idle_after_s")
@@ -85,8 +86,9 @@ class Producer(_native.Producer):
         source = EventSource(options.get("events"))
         try:
             with origins.named():
-                encode = options.get("codec", BY_TYPE).encode
-                self = super().__new__(cls, properties, encode, settings.produce_timeout_s, idle_after_s, source.box)
+                self = super().__new__(
+                    cls, properties, default.encode, settings.produce_timeout_s, idle_after_s, source.box
+                )
         except BaseException:
             source.close()
             raise
@@ -95,7 +97,7 @@ class Producer(_native.Producer):
         self._middleware = tuple(options.get("middleware", ()))
         if topics := options.get("topics"):
             schemas = options.get("schemas") or self._own_schemas(settings)
-            self._middleware += (TopicEncoder(topics, Coding(options.get("codec", BY_TYPE), schemas)),)
+            self._middleware += (TopicFormats(topics, default, schemas),)
         self._turns = WeakKeyDictionary()
         if self._middleware:  # Of this object only: without middleware, `produce` is the engine's own method.
             vars(self).update(produce=self._produce_through, produce_many=self._produce_many_through)

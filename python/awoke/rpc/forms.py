@@ -1,6 +1,6 @@
 """Arguments and results that are not JSON: one value, written by a format, or by its class of protobuf's.
 
-A *form* is an `awoke.codecs.Format` or such a class. All other types are JSON: calls use no codec of an app, so that
+A *form* is an `awoke.Format` or such a class. All other types are JSON: calls use no default format of an app, so that
 callers and responders of several apps agree.
 
 The body of such a value is its bytes, with the headers that say how to read them. A body without headers is the bytes
@@ -19,8 +19,17 @@ import msgspec
 
 from awoke.errors import AwokeError, ConfigError, EncodeError
 from awoke.payloads.formats import protobuf_classes
-from awoke.payloads.formats.codec import takes_none
-from awoke.payloads.formats.format import Coding, Encoded, Format, Place, decoder_of, encoder_of, type_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.format import (
+    Encode,
+    Format,
+    Payload,
+    encoder_of,
+    format_of,
+    reader_of,
+    takes_none,
+    type_of,
+)
 from awoke.payloads.registry.errors import RegistryError, SchemaNotFound
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc.protocol import ServiceTopics
@@ -97,17 +106,17 @@ def name_of(form: Any) -> str | None:
     return type(form).__name__.removesuffix("Format") if isinstance(form, Format) else "Protobuf"
 
 
-def argument_place(service: str, method: str) -> Place:
-    """Returns the place of a method's argument, which names the subject of its schema: `shop.rpc.calls.price-value`."""
-    return Place(f"{ServiceTopics.of(service).calls}.{method}", "value")
+def argument_topic(service: str, method: str) -> str:
+    """Returns the topic that stands for a method's argument: its schema is `shop.rpc.calls.price-value`."""
+    return f"{ServiceTopics.of(service).calls}.{method}"
 
 
-def result_place(service: str, method: str) -> Place:
-    """Returns the place of a method's results: `shop.rpc.replies.price-value` is the subject of their schema."""
-    return Place(f"{ServiceTopics.of(service).replies}.{method}", "value")
+def result_topic(service: str, method: str) -> str:
+    """Returns the topic that stands for a method's results: their schema is `shop.rpc.replies.price-value`."""
+    return f"{ServiceTopics.of(service).replies}.{method}"
 
 
-def writer(form: Any, place: Place, schemas: Schemas) -> Write:
+def writer(form: Any, topic: str, schemas: Schemas) -> Write:
     """Returns the function that writes a value as a body.
 
     The function raises EncodeError for a value that does not fit, and SchemaNeeded.
@@ -115,7 +124,11 @@ def writer(form: Any, place: Place, schemas: Schemas) -> Write:
     Raises:
         ConfigError: The form can't be here.
     """
-    encode = encoder_of(form, place, Coding(schemas=schemas)) if isinstance(form, Format) else _encoder(form)
+    encode: Encode | None
+    if isinstance(form, Format):
+        encode = encoder_of(form, topic, "value", BY_TYPE, schemas)
+    else:  # A class of protobuf's.
+        encode = BY_TYPE.of(form).encoder(topic, "value", schemas)
     assert encode is not None
     value_type = type_of(form)
     is_optional = value_type is None or takes_none(value_type)
@@ -130,7 +143,7 @@ def writer(form: Any, place: Place, schemas: Schemas) -> Write:
     return write
 
 
-def reader(form: Any, place: Place, schemas: Schemas) -> Read:
+def reader(form: Any, topic: str, schemas: Schemas) -> Read:
     """Returns the function that reads a value from a body.
 
     The function raises `msgspec.ValidationError` for a body that can't be read, with the reason; SchemaNeeded; and
@@ -139,7 +152,7 @@ def reader(form: Any, place: Place, schemas: Schemas) -> Read:
     Raises:
         ConfigError: The form can't be here.
     """
-    decode: Callable[..., Any] = decoder_of(form, place, Coding(schemas=schemas))
+    decode = reader_of(format_of(form, BY_TYPE), topic, "value", schemas)
 
     def read(body: bytes) -> Any:
         try:
@@ -159,27 +172,16 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, RegistryError) and not isinstance(error, SchemaNotFound)
 
 
-def _encoder(form: Any) -> Callable[[Any], Encoded]:
-    kind = protobuf_classes.class_in(form)
-
-    def encode(value: Any) -> Encoded:
-        if not isinstance(value, kind):
-            raise EncodeError(f"a value of type {type(value).__qualname__} is no {kind.__qualname__}")
-        return Encoded(protobuf_classes.encode(value))
-
-    return encode
-
-
-def closed(encoded: Encoded | None) -> bytes:
+def closed(payload: Payload | None) -> bytes:
     """Returns a value, or None, as a body."""
-    if encoded is None:
+    if payload is None:
         return MAGIC
-    data, headers = encoded
+    data, headers = payload
     if not headers and not data.startswith(MAGIC):
         return data
     parts = [MAGIC, len(headers).to_bytes(2)]
-    for pair in headers:
-        name, value = pair[0].encode(), pair[1]
+    for text, value in headers:
+        name = text.encode()
         parts += [len(name).to_bytes(4), name, len(value).to_bytes(4), value]
     return b"".join((*parts, data))
 

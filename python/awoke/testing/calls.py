@@ -139,7 +139,7 @@ async def _call_route(process: MemoryProcess, made: MemoryJob) -> Any:
 
 
 async def _call_function(calls: HandlerCalls, route: Route, job: Job) -> Any:
-    message = job.batch(route.decoding.loading().native())[0]
+    message = job.batch(route.loading_decoders)[0]
     if calls.is_typed:
         message.value  # noqa: B018 - a value that does not decode is the message's error, not the handler's
     result = calls.function(message)
@@ -155,7 +155,7 @@ async def _call_consumer(calls: HandlerCalls, instances: Instances, route: Route
     token = current_job.set(job)
     try:
         await finished(instance.assigned(), f"{route.name}.assigned", route.is_async)
-        batch = job.batch(route.decoding.loading().native())
+        batch = job.batch(route.loading_decoders)
         result = instance.consume(batch) if calls.consume is None else calls.consume(instance, batch)
         if route.is_async:
             result = await result

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from awoke._native import Batch, Decoders, Message, make_batch
-from awoke.payloads.formats.codec import BY_TYPE
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.message import Headers, header_pairs
 from awoke.waiting.clock import wall_ms
 

@@ -114,9 +114,9 @@ class Probe:
     def producer(self) -> Producer:
         """A producer of the test's own, which encodes as the app does. Made on first use."""
         if self._producer is None:
-            middleware = [self.app.encoder] if self.app.encoder else []
-            settings, codec = self.runner.settings, self.app.codec
-            self._producer = Producer(settings=settings, middleware=middleware, codec=codec)
+            middleware = [self.app.topic_formats] if self.app.topic_formats else []
+            settings, default = self.runner.settings, self.app.format
+            self._producer = Producer(settings=settings, middleware=middleware, format=default)
         return self._producer
 
     def send(self, topic: str, value: Any = None, **options: Any) -> Delivery:

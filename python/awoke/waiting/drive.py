@@ -11,16 +11,18 @@ A flow waits with `until` and `elsewhere` only, and takes locks with `FlowLock`.
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import types
 from asyncio.events import _get_running_loop
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from awoke.errors import HandlerDidNotRun
 from awoke.waiting.handles import Pending, call_back, resolve
 
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
 
@@ -122,6 +124,22 @@ def drive(flow: Coroutine[Any, Any, Result]) -> Result:
     except StopIteration as end:
         result: Result = end.value
         return result
+
+
+def blocking(
+    flow: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Any, Parameters], Result]:
+    """Returns a method that is written as a flow as one that blocks, with the same parameters and documentation.
+
+    So the client for threads has the methods of the one for event loops: `brokers = blocking(AsyncAdmin.brokers)`. Type
+    checkers and editors know their parameters, results and texts.
+    """
+
+    def run(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        return drive(flow(self, *args, **kwargs))
+
+    functools.update_wrapper(run, flow)
+    return run
 
 
 def run_now(flow: Coroutine[Any, Any, Result], name: str) -> Result:

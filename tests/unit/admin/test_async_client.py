@@ -1,4 +1,4 @@
-"""The client that is awaited has the methods of the one that blocks."""
+"""The client that is awaited, and the one that blocks and has its methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ METHODS = [name for name in vars(awoke.Admin) if not name.startswith("_")]
 def test_each_method_has_the_parameters_of_the_blocking_one(name: str) -> None:
     blocking, awaited = getattr(awoke.Admin, name), getattr(awoke.AsyncAdmin, name)
     assert inspect.iscoroutinefunction(awaited)
+    assert not inspect.iscoroutinefunction(blocking)
     assert inspect.signature(blocking) == inspect.signature(awaited)
+    if name != "close":
+        assert blocking.__doc__ == awaited.__doc__
 
 
 async def test_an_unreachable_broker_does_not_block_the_loop() -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import awoke
-from awoke.admin.client import Client
+from awoke.admin.client import AdminClient
 
 
 def test_closing_ends_a_wait_for_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_closing_again_does_nothing_and_later_calls_say_so() -> None:
 
 def test_a_wrong_property_names_its_origin() -> None:
     with pytest.raises(awoke.ConfigError, match=r"did you mean 'client\.id'"):
-        Client("127.0.0.1:1", kafka={"client.ids": "a"})
+        AdminClient("127.0.0.1:1", kafka={"client.ids": "a"})
 
 
 def test_a_method_without_a_broker_says_which_address_does_not_answer() -> None:

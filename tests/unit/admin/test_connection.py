@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import awoke
-from awoke.admin.connection import ADVICE, Connection, Options, check, check_offsets, refused
+from awoke.admin.connection import ADVICE, AdminOptions, Connection, check, check_offsets, refused
 from awoke.waiting.drive import drive
 
 
@@ -61,7 +61,7 @@ def test_a_request_that_brokers_do_not_know_says_what_to_do() -> None:
 def test_wrong_arguments_are_refused_before_anything_is_sent(
     kind: str, arguments: object, error: type[Exception], text: str | None
 ) -> None:
-    connection = Connection(Options("127.0.0.1:1"))
+    connection = Connection(AdminOptions("127.0.0.1:1"))
     try:
         with pytest.raises(error, match=text):
             drive(connection.request(kind, arguments, 60, "ask"))
@@ -70,7 +70,7 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(
 
 
 def test_closing_ends_a_request_and_those_after_it() -> None:
-    connection = Connection(Options("127.0.0.1:1"))
+    connection = Connection(AdminOptions("127.0.0.1:1"))
     with ThreadPoolExecutor(1) as others:
         waiting = others.submit(drive, connection.request("list_groups", None, 600, "list groups"))
         connection.close()
@@ -82,7 +82,7 @@ def test_closing_ends_a_request_and_those_after_it() -> None:
 
 
 async def test_an_event_loop_goes_on_while_a_request_waits() -> None:
-    connection = Connection(Options("127.0.0.1:1"))
+    connection = Connection(AdminOptions("127.0.0.1:1"))
     waiting = asyncio.ensure_future(connection.request("list_groups", None, 600, "list groups"))
     await asyncio.sleep(0)
     assert not waiting.done()

@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke.admin.groups import Groups
 from awoke.admin.resets import Resets, check_target
-from awoke.admin.topics import Topics
+from awoke.admin.topics import AdminTopics
 from awoke.waiting.drive import drive
 from tests.unit.admin.fakes import FakeConnection
 
@@ -20,7 +20,7 @@ def offsets(first: int, second: int) -> list[tuple[str, int, int, None]]:
 
 
 def resets(connection: FakeConnection) -> Resets:
-    return Resets(Topics(connection), Groups(connection))
+    return Resets(AdminTopics(connection), Groups(connection))
 
 
 def planned(to: Any, *at_time: Any) -> list[tuple[int | None, int, bool]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from awoke.cli.encoding.documents import Subject
+from awoke.cli.encoding.documents import WrittenSubject
 from awoke.cli.encoding_options import PartOptions, encoded_parts, encoders, open_encoding
 from awoke.errors import ConfigError
 
@@ -35,15 +35,15 @@ def test_an_option_of_a_part_that_is_not_encoded_is_refused(options: PartOptions
 
 
 def test_a_subject_is_named_after_the_topic_unless_an_option_names_it() -> None:
-    class FakeEncoding:
-        """Returns the subject itself as its encoder."""
+    class FakeWriters:
+        """Returns the subject itself as its writer."""
 
-        def encoder(self, subject: Subject) -> Any:
+        def writer(self, subject: WrittenSubject) -> Any:
             return subject
 
-    encoding: Any = FakeEncoding()
+    encoding: Any = FakeWriters()
     parts = [VALUE._replace(subject="shop.Order", message="Order"), KEY]
-    wanted = {"value": Subject("value", "shop.Order", "Order"), "key": Subject("key", "orders-key")}
+    wanted = {"value": WrittenSubject("value", "shop.Order", "Order"), "key": WrittenSubject("key", "orders-key")}
     found: Any = encoders(encoding, "orders", parts)
     assert found == wanted
 

@@ -10,7 +10,6 @@ import pytest
 
 import awoke
 from awoke.cli.rpc import cells, value_of
-from awoke.payloads.formats.format import Encoded
 from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.payloads.registry.schemas import loading
 from awoke.rpc import forms
@@ -52,14 +51,14 @@ class FakeCaller:
         self, method: str, *fields: Any, key: str | None = None, returns: Any, argument: Any = None, **arguments: Any
     ) -> Iterator[Any]:
         if argument is not None:
-            encode = argument.encoder(forms.argument_place(self.service, method), self.schemas)
-            arguments = {"written": loading(encode)(*fields).data}
+            encode = argument.encoder(forms.argument_topic(self.service, method), "value", self.schemas)
+            arguments = {"written": loading(encode)(*fields)[0]}
         self.called.append((method, key, arguments))
         return self._results(argument is None)
 
     def _results(self, is_json: bool) -> Iterator[Any]:
         for each in self.results:
-            yield each if isinstance(each, Encoded) else Encoded(json.dumps(each).encode())
+            yield each if isinstance(each, tuple) else (json.dumps(each).encode(), ())
         if self.error is not None and is_json:
             raise self.error
 
@@ -237,7 +236,7 @@ def test_an_error_of_a_method_is_its_own_if_it_takes_json_or_has_begun(service: 
 def test_a_result_that_names_a_schema_needs_a_registry_that_answers(
     service: type[FakeCaller], registry: EmbeddedRegistry
 ) -> None:
-    service.results = [Encoded(b"\0\0\0\0\1\6\2")]
+    service.results = [(b"\0\0\0\0\1\6\2", ())]
     assert run("rpc", "call", "shop", "quote", "--registry-url", registry.url).output == '{"id":3,"key":1}\n'
     with pytest.raises(awoke.ConfigError, match=r"quote was executed, .*: no schema registry is set"):
         run("rpc", "call", "shop", "quote")

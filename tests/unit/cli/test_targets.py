@@ -12,7 +12,7 @@ from awoke.cli.targets import FOREIGN_MAX, Targets
 from awoke.errors import AppNotFound, ConfigError
 from awoke.operate.dead_letters.letters import Letter
 from awoke.operate.dead_letters.targets import shortened
-from awoke.payloads.dead_letter import Origin
+from awoke.payloads.dead_letter import LetterOrigin
 
 HOSTILE_TOPICS = ("", "..", "a b", "x" * 900_000, "\x1b[31m", "top\x00ic", "\u202e", "[/x]", "a/b")
 
@@ -20,7 +20,7 @@ HOSTILE_TOPICS = ("", "..", "a b", "x" * 900_000, "\x1b[31m", "top\x00ic", "\u20
 def letter_to(topic: str, **more: Any) -> Letter:
     """A dead letter that names a topic."""
     message: Any = None
-    return Letter(message, Origin(topic, 0, 5, None, "group", 3, "ValueError", "no", 1_760_000_000_000, **more))
+    return Letter(message, LetterOrigin(topic, 0, 5, None, "group", 3, "ValueError", "no", 1_760_000_000_000, **more))
 
 
 class Operator:

@@ -12,9 +12,10 @@ import pytest
 import awoke
 from awoke import Batch, Message
 from awoke.declare.annotations import contradicts
+from tests.support.formats import value_decoder
 
 if TYPE_CHECKING:
-    from tests.unit.payloads.formats.test_codec import Order as OnlyForCheckers
+    from tests.unit.payloads.formats.test_format import Order as OnlyForCheckers
 
 Value = TypeVar("Value")
 
@@ -35,7 +36,7 @@ def decode(function: Any, raw: bytes | None, **options: Any) -> Any:
     """Returns a value as a route of this handler decodes it."""
     app = awoke.App("app")
     (app.consumer if isinstance(function, type) else app.on)("orders", **options)(function)
-    decoder = app.routes["orders"].decoding.value
+    decoder = value_decoder(app.routes["orders"])
     return raw if decoder is None else decoder(raw)
 
 
@@ -162,7 +163,7 @@ def test_a_class_of_the_function_around_the_handler_is_found() -> None:
     @app.on("orders")
     def handle(message: awoke.Message[Local]) -> None: ...
 
-    decoder: Any = app.routes["orders"].decoding.value
+    decoder: Any = value_decoder(app.routes["orders"])
     assert decoder(b'{"id": 7}') == Local(7)
 
 

@@ -14,6 +14,7 @@ from awoke.declare.choosing import Handlers, choice, union
 from awoke.declare.injection import Depends, Header, Key, Value
 from awoke.declare.route_options import KindOptions
 from awoke.declare.routing import Route
+from tests.support.formats import value_decoder
 
 
 class Placed(msgspec.Struct, tag=True):
@@ -144,7 +145,7 @@ def test_the_type_of_a_route_is_the_union_of_those_of_its_handlers() -> None:
     handlers.when(lambda message: True)(of_value)
     handlers.of_type(Rushed)(of_anything)
     assert handlers.value_type == Placed | Paid | Rushed
-    decode: Any = route(handlers).decoding.value
+    decode: Any = value_decoder(route(handlers))
     assert decode(b'{"type": "Paid", "id": 7}') == Paid(7)
     assert decode(b'{"type": "Rushed", "id": 7, "until": "noon"}') == Rushed(7, "noon")
 

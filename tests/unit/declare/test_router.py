@@ -83,20 +83,20 @@ def test_a_class_of_the_function_around_the_handler_is_found() -> None:
     assert app.routes["orders"].types == (Local, None)
 
 
-def test_a_router_leaves_types_to_the_codec_of_the_app() -> None:
+def test_a_router_leaves_types_to_the_default_format_of_the_app() -> None:
     class Unknown:
         """A class that msgspec does not know."""
 
-    class OwnCodec(awoke.Codec):
+    class OwnFormat(awoke.Format):
         def encode(self, value: Any) -> bytes:
             return b""
 
-        def decoder(self, value_type: Any) -> Any:
-            return lambda data: Unknown()
+        def decode(self, data: bytes) -> Any:
+            return Unknown()
 
     router = awoke.Router()
     router.on("orders", value=Unknown)(lambda message: None)
-    awoke.App("own", codec=OwnCodec()).include(router)
+    awoke.App("own", format=OwnFormat()).include(router)
     with pytest.raises(awoke.ConfigError, match="can't be read as"):
         awoke.App("app").include(router)
 

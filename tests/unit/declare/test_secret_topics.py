@@ -9,7 +9,7 @@ import pytest
 
 import awoke
 from awoke.declare.secret_topics import REGEX_MAX, SecretPart, SecretTopics, declared_by, secrets_of
-from awoke.payloads.formats.format import Part
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.secret_paths import SecretPaths
 
 PARTS: tuple[Part, ...] = ("key", "value")
@@ -20,14 +20,11 @@ class Payment(msgspec.Struct):
     card: Annotated[str, awoke.Secret]
 
 
-class Own(awoke.Codec):
-    """A codec whose bytes are its own."""
+class Own(awoke.Format):
+    """A format whose bytes are its own."""
 
     def encode(self, value: Any) -> bytes:
         return b""
-
-    def decoder(self, value_type: Any) -> Any:
-        return lambda data: None
 
 
 def app_of(**options: Any) -> awoke.App:
@@ -65,8 +62,8 @@ def test_the_form_says_whether_the_bytes_can_be_read_without_the_type(kind: Any,
     assert [each.form for each in secrets_of("pay", kind)] == [form]
 
 
-def test_bytes_of_a_codec_of_its_own_can_not_be_read_without_it() -> None:
-    assert {each.form for each in declared_by(app_of(codec=Own())).parts} == {"other"}
+def test_bytes_of_a_format_of_its_own_can_not_be_read_without_it() -> None:
+    assert {each.form for each in declared_by(app_of(format=Own())).parts} == {"other"}
 
 
 def test_while_the_secrets_are_not_known_each_topic_may_have_some() -> None:

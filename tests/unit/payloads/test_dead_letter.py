@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from awoke.payloads import dead_letter
-from awoke.payloads.dead_letter import LETTER_BYTES_MAX, Origin, letter, origin, original, producer_properties
+from awoke.payloads.dead_letter import LETTER_BYTES_MAX, LetterOrigin, letter, origin, original, producer_properties
 from awoke.payloads.message import Record
 from tests.support.messages import stored_message
 
@@ -36,7 +36,7 @@ def test_a_letter_has_the_message_unchanged_and_its_origin_behind_it(monkeypatch
     assert [name for name, _ in headers[2:]] == list(dead_letter.HEADERS[:-2])
     found = origin(stored(made))
     times_ms = (1_760_000_000_000, 1_770_000_000_123)
-    assert found == Origin(
+    assert found == LetterOrigin(
         "orders", 3, 7, times_ms[0], "billing", 3, "builtins.ValueError", "no card", times_ms[1], "charge"
     )
     assert original(stored(made)) == Record(b"value", b"key", OWN)
@@ -104,7 +104,7 @@ COMPLETE: dict[str, bytes] = {
 
 
 def test_a_letter_of_an_older_version_has_no_handler() -> None:
-    assert origin(message(headers=[*COMPLETE.items()])) == Origin(
+    assert origin(message(headers=[*COMPLETE.items()])) == LetterOrigin(
         "orders", 3, 7, None, "billing", 1, "ValueError", "\ufffd", 5
     )
 

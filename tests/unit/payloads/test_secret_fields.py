@@ -11,10 +11,10 @@ import pydantic
 import pytest
 
 import awoke
-from awoke.payloads.formats.codec import decoder_for
 from awoke.payloads.secret_fields import PATHS_MAX, has_secrets, masked, paths_of, unmarked
 from awoke.payloads.secret_paths import SecretPaths
 from awoke.text.secrets import HIDDEN
+from tests.support.formats import decoder_for
 
 Pin = NewType("Pin", Annotated[str, awoke.Secret])
 

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.payloads.formats.format import Coding
-from awoke.payloads.registry.schemas import SchemaNeeded
-from awoke.payloads.topics import Topic, TopicEncoder
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.registry.schemas import NO_SCHEMAS, SchemaNeeded
+from awoke.payloads.topic_formats import TopicFormats
+from awoke.payloads.topics import Topic
 from tests.support.known_schemas import KnownSchemas
 
 
@@ -57,7 +58,7 @@ def test_a_name_that_kafka_does_not_take_is_refused(name: Any) -> None:
 
 
 def test_keys_and_values_are_encoded_and_headers_added() -> None:
-    encode = TopicEncoder([ORDERS, "plain"], Coding(schemas=KnownSchemas()))
+    encode = TopicFormats([ORDERS, "plain"], BY_TYPE, KnownSchemas())
     sent = encode(awoke.Outgoing("orders", Order(7), 5, {"trace": "a"}))
     assert (sent.key, sent.value) == (b"5", b"\x0e")
     assert isinstance(sent.headers, list)
@@ -65,7 +66,7 @@ def test_keys_and_values_are_encoded_and_headers_added() -> None:
 
 
 def test_headers_of_the_message_before_do_not_say_how_the_value_is_read() -> None:
-    encode = TopicEncoder([ORDERS], Coding(schemas=KnownSchemas()))
+    encode = TopicFormats([ORDERS], BY_TYPE, KnownSchemas())
     carried = [("__value_schema_id", b"1"), ("ce_id", b"2"), ("awoke-encryption-key", b"3"), ("trace", b"4")]
     sent = encode(awoke.Outgoing("orders", Order(7), None, carried))
     assert isinstance(sent.headers, list)
@@ -74,10 +75,10 @@ def test_headers_of_the_message_before_do_not_say_how_the_value_is_read() -> Non
 
 
 def test_headers_that_the_caller_gives_are_sent() -> None:
-    encode = TopicEncoder([Topic("orders", value=awoke.msgpack(Order))], Coding())
+    encode = TopicFormats([Topic("orders", value=awoke.msgpack(Order))], BY_TYPE, NO_SCHEMAS)
     sent = encode(awoke.Outgoing("orders", Order(7), None, {"ce_id": "1", "content-type": "x"}))
     assert sent.headers == [("ce_id", "1"), ("content-type", "x")]
-    events = TopicEncoder([Topic("orders", value=awoke.cloudevents(Order))], Coding())
+    events = TopicFormats([Topic("orders", value=awoke.cloudevents(Order))], BY_TYPE, NO_SCHEMAS)
     event = awoke.CloudEvent(data=Order(7), type="t", source="s", id="2")
     sent = events(awoke.Outgoing("orders", event, None, [("ce_id", b"1"), ("ce_subject", b"old"), ("trace", b"a")]))
     assert isinstance(sent.headers, list)
@@ -87,7 +88,7 @@ def test_headers_that_the_caller_gives_are_sent() -> None:
 
 
 def test_bytes_tombstones_and_other_topics_are_left_alone() -> None:
-    encode = TopicEncoder([ORDERS], Coding(schemas=KnownSchemas()))
+    encode = TopicFormats([ORDERS], BY_TYPE, KnownSchemas())
     for message in (
         awoke.Outgoing("orders", b"raw", b"k"),
         awoke.Outgoing("orders", None),
@@ -97,7 +98,7 @@ def test_bytes_tombstones_and_other_topics_are_left_alone() -> None:
 
 
 def test_topics_whose_types_need_no_encoder_cost_nothing() -> None:
-    assert not TopicEncoder(["plain", Topic("orders", value=Order, key=str)], Coding())
+    assert not TopicFormats(["plain", Topic("orders", value=Order, key=str)], BY_TYPE, NO_SCHEMAS)
 
 
 def test_on_an_event_loop_a_schema_that_is_missing_is_said_and_not_waited_for() -> None:
@@ -109,7 +110,7 @@ def test_on_an_event_loop_a_schema_that_is_missing_is_said_and_not_waited_for() 
                 raise SchemaNeeded("a schema", lambda: loads.append("loaded"))
             return super().for_writing(*arguments)
 
-    encode = TopicEncoder([ORDERS], Coding(schemas=Missing()))
+    encode = TopicFormats([ORDERS], BY_TYPE, Missing())
 
     async def send() -> None:
         encode(awoke.Outgoing("orders", Order(7)))
@@ -147,8 +148,7 @@ def test_a_route_takes_types_and_output_from_topics() -> None:
         return message.value
 
     route = app.routes["orders"]
-    assert route.decoding.key is not None
-    assert route.decoding.key(b"7") == 7
+    assert route.key_format.decoder(route.topic, "key", app.schemas)(b"7") == 7
     assert app.middleware[-1](awoke.Outgoing("priced", b"", 7)).key == b"7"
     with pytest.raises(awoke.ConfigError, match="key=int contradicts"):
 

@@ -61,18 +61,15 @@ def test_a_producer_without_middleware_has_the_methods_of_its_class() -> None:
         assert "produce" not in vars(producer)
 
 
-class Refusing(awoke.Codec):
+class Refusing(awoke.Format):
     """Encodes nothing."""
 
     def encode(self, value: Any) -> bytes:
         raise awoke.EncodeError(f"no {type(value).__name__}")
 
-    def decoder(self, value_type: Any) -> awoke.formats.Decoder:
-        raise TypeError("nothing")
 
-
-def test_the_codec_encodes_what_is_neither_bytes_text_nor_none() -> None:
-    producer = awoke.Producer(NOWHERE, codec=Refusing())
+def test_the_default_format_encodes_what_is_neither_bytes_text_nor_none() -> None:
+    producer = awoke.Producer(NOWHERE, format=Refusing())
     with pytest.raises(awoke.EncodeError, match="no dict"):
         producer.produce("orders", {"id": 1})
     for value in (b"a", "a", None):

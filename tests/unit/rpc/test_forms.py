@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import awoke
-from awoke.payloads.formats import Encoded
+from awoke.payloads.formats import Payload
 from awoke.payloads.registry import RegistryUnavailable, Schema, SchemaNotFound
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc import forms
@@ -20,7 +20,7 @@ from awoke.rpc.forms import MAGIC, closed, opened
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Amount, Line
 
-PLACE = forms.argument_place("shop", "price")
+TOPIC = forms.argument_topic("shop", "price")
 
 
 class Order(msgspec.Struct):
@@ -33,12 +33,12 @@ ORDERS = awoke.msgpack(Order)
 class Failing(awoke.Format):
     """Fails with this error, to read and to write."""
 
-    value_type, reads_headers, needs_registry = Order, False, False
+    value_type = Order
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def decoder(self, place: Any, schemas: Schemas) -> Any:
+    def decoder(self, topic: str, part: Any, schemas: Schemas) -> Any:
         return self._fail
 
     encoder = decoder
@@ -89,9 +89,9 @@ def test_people_see_annotations_without_forms() -> None:
     assert forms.plain(Annotated[Order, "words"]) == Annotated[Order, "words"]
 
 
-def test_each_method_has_places_of_its_own() -> None:
-    assert forms.argument_place("shop", "price") == ("shop.rpc.calls.price", "value")
-    assert forms.result_place("shop", "price") == ("shop.rpc.replies.price", "value")
+def test_each_method_has_topics_of_its_own() -> None:
+    assert forms.argument_topic("shop", "price") == "shop.rpc.calls.price"
+    assert forms.result_topic("shop", "price") == "shop.rpc.replies.price"
 
 
 KEYS: Any = {"keys": {"a": b"k" * 32}, "current": "a"}
@@ -115,8 +115,8 @@ KEYS: Any = {"keys": {"a": b"k" * 32}, "current": "a"}
 )
 def test_a_value_is_read_as_it_was_written(form: Any, value: Any) -> None:
     schemas = KnownSchemas()
-    body = forms.writer(form, PLACE, schemas)(value)
-    assert forms.reader(form, PLACE, schemas)(body) == value
+    body = forms.writer(form, TOPIC, schemas)(value)
+    assert forms.reader(form, TOPIC, schemas)(body) == value
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_value_is_read_as_it_was_written(form: Any, value: Any) -> None:
 )
 def test_a_value_that_does_not_fit_is_not_written(form: Any, value: Any, words: str) -> None:
     with pytest.raises(awoke.EncodeError, match=words):
-        forms.writer(form, PLACE, KnownSchemas())(value)
+        forms.writer(form, TOPIC, KnownSchemas())(value)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_value_that_does_not_fit_is_not_written(form: Any, value: Any, words: 
 )
 def test_a_body_that_can_not_be_read_says_why(form: Any, body: bytes, words: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=words) as caught:
-        forms.reader(form, PLACE, KnownSchemas())(body)
+        forms.reader(form, TOPIC, KnownSchemas())(body)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
@@ -156,7 +156,7 @@ def test_a_body_that_can_not_be_read_says_why(form: Any, body: bytes, words: str
 )
 def test_what_is_no_fault_of_the_body_is_raised_as_it_is(error: Exception) -> None:
     with pytest.raises(type(error)):
-        forms.reader(Failing(error), PLACE, KnownSchemas())(b"")
+        forms.reader(Failing(error), TOPIC, KnownSchemas())(b"")
 
 
 FORMS = [ORDERS, Line, awoke.json_schema(Order), awoke.protobuf(Line), awoke.encrypted(Order, **KEYS)]
@@ -166,22 +166,22 @@ FORMS = [ORDERS, Line, awoke.json_schema(Order), awoke.protobuf(Line), awoke.enc
 @given(body=st.binary(max_size=64), begin=st.sampled_from([b"", MAGIC, MAGIC + b"\0\1\0\0\0\1", b"\0\0\0\0\1"]))
 def test_any_bytes_are_read_or_refused(form: Any, body: bytes, begin: bytes) -> None:
     with contextlib.suppress(msgspec.ValidationError, SchemaNeeded):
-        forms.reader(form, PLACE, KnownSchemas(Schema("{}", "JSON")))(begin + body)
+        forms.reader(form, TOPIC, KnownSchemas(Schema("{}", "JSON")))(begin + body)
 
 
 @pytest.mark.parametrize(
     ("encoded", "body"),
     [
-        (Encoded(b"data"), b"data"),
-        (Encoded(b""), b""),
+        ((b"data", ()), b"data"),
+        ((b"", ()), b""),
         (None, b"\xffrpc"),
-        (Encoded(b"d", (("h", b"12"),)), b"\xffrpc\0\1\0\0\0\1h\0\0\0\00212d"),
-        (Encoded(b"", (("h", b""), ("i", b"\0"))), b"\xffrpc\0\2\0\0\0\1h\0\0\0\0\0\0\0\1i\0\0\0\1\0"),
-        (Encoded(MAGIC), b"\xffrpc\0\0\xffrpc"),
-        (Encoded(MAGIC + b"more"), b"\xffrpc\0\0\xffrpcmore"),
+        ((b"d", (("h", b"12"),)), b"\xffrpc\0\1\0\0\0\1h\0\0\0\00212d"),
+        ((b"", (("h", b""), ("i", b"\0"))), b"\xffrpc\0\2\0\0\0\1h\0\0\0\0\0\0\0\1i\0\0\0\1\0"),
+        ((MAGIC, ()), b"\xffrpc\0\0\xffrpc"),
+        ((MAGIC + b"more", ()), b"\xffrpc\0\0\xffrpcmore"),
     ],
 )
-def test_a_body_is_opened_as_it_was_closed(encoded: Encoded | None, body: bytes) -> None:
+def test_a_body_is_opened_as_it_was_closed(encoded: Payload | None, body: bytes) -> None:
     assert closed(encoded) == body
     data, headers = opened(body)
     assert (data, tuple(headers)) == ((None, ()) if encoded is None else tuple(encoded))
@@ -189,7 +189,7 @@ def test_a_body_is_opened_as_it_was_closed(encoded: Encoded | None, body: bytes)
 
 @pytest.mark.parametrize("end", range(len(MAGIC) + 1, 18))
 def test_a_body_that_ends_within_its_headers_is_refused(end: int) -> None:
-    body = closed(Encoded(b"", (("name", b"va"),)))
+    body = closed((b"", (("name", b"va"),)))
     assert len(body) == 20
     with pytest.raises(ValueError, match="ends within its headers"):
         opened(body[:end])

@@ -19,8 +19,9 @@ from awoke.declare.lifecycle import BetweenJobs
 from awoke.declare.route_options import KindOptions
 from awoke.declare.routing import Route
 from awoke.observe.ledger import Ledger
-from awoke.payloads.formats.format import Coding
-from awoke.payloads.topics import TopicEncoder
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.runtime.failures.failures import Failures
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.process.assigned import AssignedPartitions
@@ -303,7 +304,7 @@ class FakeContext:
         self.tracer = self.metrics = self.transactions = self.member = None
         self.last_commits: Any = SimpleNamespace(note_hook=lambda hook: None)
         self.producer, self.alone = FakeProducer(), FakeProducer()
-        self.encoder = TopicEncoder((), Coding())
+        self.topic_formats = TopicFormats((), BY_TYPE, NO_SCHEMAS)
         self.app, self.refusals, self.overdue = FakeApp(self.events), None, None
         self.routes: list[Route] = []
         known = AppDependencies(cast("Any", self.app))

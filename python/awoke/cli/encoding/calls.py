@@ -12,13 +12,13 @@ import msgspec
 from awoke.errors import AwokeError, ConfigError, DecodeError, EncodeError
 from awoke.payloads.decoding.registered import RegisteredFormat, is_of_all, reason
 from awoke.payloads.formats import json
-from awoke.payloads.formats.format import Encoded, Encoder, Format, HeaderDecoder, Headers, Place
+from awoke.payloads.formats.format import Decode, Encode, Format, Headers, Payload
 from awoke.payloads.formats.protobuf_schemas import Indexes
 from awoke.payloads.registry.errors import RegistryRefused
+from awoke.payloads.registry.schema import Part, topic_name
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
-from awoke.payloads.registry.subjects import topic_name
 from awoke.payloads.registry.wire_format import HEADERS
-from awoke.rpc.forms import result_place
+from awoke.rpc.forms import result_topic
 from awoke.text.printable import printable
 
 WRITABLE = ("Avro", "JsonSchema", "Protobuf")
@@ -34,7 +34,6 @@ class ArgumentFormat(Format):
         AwokeError: The method takes its argument in a format that can't be written at the shell.
     """
 
-    value_type = None
     reads_headers = True
     needs_registry = True
 
@@ -45,21 +44,21 @@ class ArgumentFormat(Format):
             text = f"{self._method} takes its argument as {self._kind}, which can't be written at the shell"
             raise AwokeError(f"{text}: call it in Python, with caller.call(…, argument=…)")
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Raises TypeError: nothing is read."""
         raise TypeError("this format only writes")
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes fields. It raises EncodeError where they do not fit the schema."""
-        from awoke.cli.encoding.registered import writer  # Here, because calls with JSON do not need it.
+        from awoke.cli.encoding.documents import writer  # Here, because calls with JSON do not need it.
 
-        subject = topic_name(place.topic, place.part)
+        subject = topic_name(topic, part)
 
-        def encode(fields: dict[str, Any]) -> Encoded:
+        def encode(fields: dict[str, Any]) -> Payload:
             registered = schemas.for_writing(subject, None)
             try:
                 write = writer(registered, schemas, lambda places: chosen(places, self._signature))
-                return Encoded(write(fields, json.encode(fields)))
+                return write(fields, json.encode(fields)), ()
             except SchemaNeeded:
                 raise
             except ValueError as error:
@@ -102,17 +101,11 @@ IN_PYTHON = "a result in another format, as MessagePack, is read in Python: call
 class RawFormat(Format):
     """Leaves a result as its bytes, and the headers that say how to read them."""
 
-    value_type = None
     reads_headers = True
-    needs_registry = False
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that keeps bytes and headers together."""
-        return lambda data, headers: Encoded(data, tuple((name, value or b"") for name, value in headers))
-
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
-        """Raises TypeError: nothing is written."""
-        raise TypeError("this format only reads")
+        return lambda data, headers: (data, tuple((name, value or b"") for name, value in headers))
 
 
 class ResultTexts:
@@ -120,9 +113,9 @@ class ResultTexts:
 
     def __init__(self, service: str, method: str, schemas: Schemas) -> None:
         self._name = f"{service}.{method}"
-        self._decode: Any = RegisteredFormat(schemas).decoder(result_place(service, method), schemas)
+        self._decode: Any = RegisteredFormat(schemas).decoder(result_topic(service, method), "value", schemas)
 
-    def json(self, result: Encoded | None) -> str:
+    def json(self, result: Payload | None) -> str:
         """Returns a result as JSON; bytes in it are base64. Blocks for a schema that is not there yet.
 
         Raises:
@@ -131,10 +124,11 @@ class ResultTexts:
         """
         if result is None:
             return "null"
-        if names_schema(*result):
-            return self._registered(*result)
+        data, headers = result
+        if names_schema(data, headers):
+            return self._registered(data, headers)
         try:
-            return standard_json.dumps(msgspec.json.decode(result.data), ensure_ascii=False)
+            return standard_json.dumps(msgspec.json.decode(data), ensure_ascii=False)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             found = DecodeError(f"the result of {self._name} can't be read as JSON: {error}; {IN_PYTHON}")
         raise found

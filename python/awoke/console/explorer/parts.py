@@ -17,10 +17,10 @@ from awoke.console.explorer.views import Content, Header, MessageView
 from awoke.declare.annotations import type_name
 from awoke.declare.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics, fits, masked, masked_json
 from awoke.payloads.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
-from awoke.payloads.formats.format import Decoding, Headers, Part, Place, type_of
+from awoke.payloads.formats.format import BYTES, Decode, Format, Headers, format_of, reader_of, type_of
 from awoke.payloads.registry import wire_format
-from awoke.payloads.registry.opening import open_registry
-from awoke.payloads.registry.schemas import Schemas, loading
+from awoke.payloads.registry.schema import Part
+from awoke.payloads.registry.schemas import Schemas, loading, open_registry
 from awoke.payloads.secret_fields import paths_of
 from awoke.payloads.secret_paths import SecretPaths
 from awoke.settings import Settings
@@ -48,9 +48,13 @@ class Document(NamedTuple):
 
 
 class RouteDecoders(NamedTuple):
-    """The decoders of one route."""
+    """The decoders of one route. Both take headers, too, and load the schemas that they need."""
 
-    decoding: Decoding
+    decode_value: Decode | None
+    """None where values stay bytes."""
+    decode_key: Decode | None
+    reads_headers: bool
+    """True if values can't be read without their headers."""
     key: str
     value: str
     """The names of the types, for people."""
@@ -59,10 +63,19 @@ class RouteDecoders(NamedTuple):
     """The secrets of the types: what is decoded by them has these, and not those of another type."""
 
     @classmethod
-    def of(cls, types: tuple[Any, Any], decoding: Decoding) -> RouteDecoders:
-        """Returns the decoders for the types of values and keys, and their names."""
+    def of(cls, types: tuple[Any, Any], default: Format, topic: str, schemas: Schemas) -> RouteDecoders:
+        """Returns the decoders for a topic whose values and keys have these types or formats."""
         value, key = map(type_of, types)
-        return cls(decoding.loading(), type_name(key), type_name(value), paths_of(key), paths_of(value))
+        of_value, of_key = (format_of(said, default) for said in types)
+        return cls(
+            None if of_value is BYTES else loading(reader_of(of_value, topic, "value", schemas)),
+            None if of_key is BYTES else loading(reader_of(of_key, topic, "key", schemas)),
+            of_value.reads_headers,
+            key=type_name(key),
+            value=type_name(value),
+            key_secrets=paths_of(key),
+            value_secrets=paths_of(value),
+        )
 
     def knows(self, secrets: Iterable[SecretPart], part: Part) -> bool:
         """Tells whether the type has all of these secrets: another type may give their fields other names."""
@@ -89,7 +102,7 @@ class Parts:
         self._routes, self.secrets, self.reveals = routes or {}, secrets, reveals
         self._has_registry = settings.registry_url is not None
         self._schemas = Schemas(lambda: open_registry(settings))
-        self._by_registry: dict[Place, Callable[[bytes, Headers], Decoded]] = {}
+        self._by_registry: dict[tuple[str, Part], Callable[[bytes, Headers], Decoded]] = {}
 
     def message(self, message: Message[Any, Any]) -> MessageView:
         """Returns the view of a message. Blocks for a schema that is not there yet."""
@@ -125,17 +138,16 @@ class Parts:
         Secret fields are masked. Blocks for a schema that is not there yet. Raises any error of the decoder.
         """
         decoders = self._routes.get(topic)
-        decode = None if decoders is None else getattr(decoders.decoding, part)
+        decode = None if decoders is None else getattr(decoders, f"decode_{part}")
         secrets = self.secrets.of(topic, part)
         if self.secrets.unknown_because is not None:
             return None
         if decoders is not None and decode is not None and decoders.knows(secrets, part):
-            arguments = (raw, headers) if decoders.decoding.with_headers else (raw,)
-            document = json_of(decode(*arguments), secrets)
+            document = json_of(decode(raw, headers), secrets)
             return None if document is None else Document(document, decoder=getattr(decoders, part))
         is_json, is_registered = (not secrets or all(each.form == form for each in secrets) for form in FORMS)
         if is_registered and self._has_registry and names_schema_of(part, raw, headers):
-            found = self._registered(Place(topic, part))(raw, headers)
+            found = self._registered(topic, part)(raw, headers)
             document = masked_json(found.json.encode(), secrets) if secrets else found.json
             return None if document is None else Document(document, decoder="registry", schema=found.schema)
         document = masked_json(raw, secrets) if secrets and is_json else None
@@ -161,11 +173,11 @@ class Parts:
             return Content(form="none", size_bytes=0)
         return as_it_is(raw) if self.reveals else Content(form="hidden", size_bytes=len(raw))
 
-    def _registered(self, place: Place) -> Callable[[bytes, Headers], Decoded]:
-        if place not in self._by_registry:
-            form = RegisteredFormat(self._schemas)
-            self._by_registry[place] = loading(form.decoder(place, self._schemas))
-        return self._by_registry[place]
+    def _registered(self, topic: str, part: Part) -> Callable[[bytes, Headers], Decoded]:
+        if (topic, part) not in self._by_registry:
+            decode = RegisteredFormat(self._schemas).decoder(topic, part, self._schemas)
+            self._by_registry[topic, part] = loading(decode)
+        return self._by_registry[topic, part]
 
     def close(self) -> None:
         """Closes the client of the registry."""

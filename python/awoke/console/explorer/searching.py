@@ -19,7 +19,7 @@ from awoke.console.explorer.parts import Parts
 from awoke.console.explorer.reading import ranges_of
 from awoke.console.explorer.views import PartitionRange, SearchQuery, SearchStep
 from awoke.errors import ClosedError, ConfigError, OperationTimeout, UnknownTopic
-from awoke.payloads.formats.format import Part
+from awoke.payloads.registry.schema import Part
 from awoke.waiting.clock import monotonic_s
 
 TEXT_MAX = 1_000

@@ -10,7 +10,8 @@ from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
 from awoke.declare.secret_topics import SecretTopics, declared_by
 from awoke.operate.dead_letters.letters import Letter
-from awoke.payloads.formats.format import decoding_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.registry.schemas import NO_SCHEMAS
 from awoke.payloads.topics import Topic
 
 
@@ -95,7 +96,10 @@ class Code(NamedTuple):
     def check_of(self, topic: str) -> Callable[[bytes], Any] | None:
         """Returns the function that reads values of a topic; None where the app has none, or it needs headers."""
         found = self.decoders.get(topic)
-        return None if found is None or found.decoding.with_headers else found.decoding.value
+        if found is None or found.reads_headers or found.decode_value is None:
+            return None
+        decode = found.decode_value
+        return lambda data: decode(data, ())
 
 
 UNKNOWN = Code()
@@ -110,11 +114,10 @@ def decoders_by_topic(decoders: Iterable[tuple[str, RouteDecoders | None]]) -> d
 
 def decoders_of_sent(topic: Topic) -> RouteDecoders:
     """Returns the decoders of a topic whose types the app declares, and which it may only write."""
-    types = topic.value, topic.key
-    return RouteDecoders.of(types, decoding_of(*types, topic))
+    return RouteDecoders.of((topic.value, topic.key), BY_TYPE, str(topic), NO_SCHEMAS)
 
 
 def decoders_of(route: Route) -> RouteDecoders | None:
     """Returns the decoders of a route; None where it gets bytes."""
-    found = RouteDecoders.of(route.types, route.decoding)
-    return found if found.decoding.value or found.decoding.key else None
+    found = RouteDecoders.of(route.types, route.default_format, str(route.topic), route.schemas)
+    return found if found.decode_value or found.decode_key else None

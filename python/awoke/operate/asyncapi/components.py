@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from awoke.payloads.formats.codec import Codec
-from awoke.payloads.formats.format import Description, description_of
+from awoke.payloads.formats.format import Description, Format, format_of
 from awoke.payloads.formats.json_schema import schema_of
 
 Json = dict[str, Any]
@@ -15,13 +14,13 @@ LOCAL, SHARED = "#/$defs/", "#/components/schemas/"
 class Components:
     """The schemas that messages of one document share."""
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
+    def __init__(self, default: Format) -> None:
+        self._default = default
         self.schemas: Json = {}
 
     def message(self, name: str, value: Any, key: Any = None) -> Json:
         """Returns a message whose value and key have these types, formats or descriptions."""
-        described = value if isinstance(value, Description) else description_of(value, self._codec)
+        described = value if isinstance(value, Description) else format_of(value, self._default).description()
         found: Json = {"name": name}
         if described.content_type:
             found["contentType"] = described.content_type
@@ -45,7 +44,7 @@ class Components:
         """Returns the JSON Schema of a type."""
         try:
             schema = schema_of(value_type)
-        except TypeError:  # A type of the user's own codec.
+        except TypeError:  # A type of the user's own format.
             return {"title": getattr(value_type, "__qualname__", str(value_type))}
         if schema.get("type") != "object":
             schema.pop("title", None)  # `int`, `list`
@@ -76,7 +75,7 @@ class Components:
         return found
 
     def _key(self, key: Any) -> Json:
-        described = description_of(key, self._codec)
+        described = format_of(key, self._default).description()
         # The binding takes JSON Schema and Avro, but no media type beside it.
         payload = None if described.schema_format is not None else self.payload(described)
         return payload or {"description": described.content_type}

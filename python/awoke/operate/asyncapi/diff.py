@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from awoke.operate.asyncapi.avro_diff import refused_by_avro
+from awoke.payloads.formats.avro_resolution import AvroSchema, incompatibilities
 
 Json = Mapping[str, Any]
 AVRO = "avro"
@@ -110,7 +110,7 @@ def _refused(reader: _Of, writer: _Of) -> Iterator[str]:
     if "schemaFormat" in ours or "schemaFormat" in (theirs or {}):
         formats = [(each or {}).get("schemaFormat", "") for each in (ours, theirs)]
         if all(AVRO in each for each in formats) and theirs is not None:
-            yield from refused_by_avro(ours["schema"], theirs["schema"])
+            yield from incompatibilities(AvroSchema.of(ours["schema"]), AvroSchema.of(theirs["schema"]))
         else:
             yield f"schemas of {formats[1] or 'JSON'} by one of {formats[0] or 'JSON'}"
         return

@@ -13,8 +13,7 @@ from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
 from awoke.operate.asyncapi.components import Components, Json
 from awoke.payloads import dead_letter
-from awoke.payloads.formats.codec import Codec
-from awoke.payloads.formats.format import Description
+from awoke.payloads.formats.format import Description, Format
 from awoke.payloads.message import Outgoing, Record
 from awoke.payloads.topics import Topic
 from awoke.preconditions.signatures import signature_of
@@ -35,7 +34,7 @@ class DescribedApp(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def codec(self) -> Codec: ...
+    def format(self) -> Format: ...
     @property
     def groups(self) -> Mapping[GroupKey, GroupRoutes]: ...
     @property
@@ -58,7 +57,7 @@ class _Document:
 
     def __init__(self, app: DescribedApp) -> None:
         self._app = app
-        self._components = Components(app.codec)
+        self._components = Components(app.format)
         self._channels: Json = {}
         self._operations: Json = {}
 

@@ -23,7 +23,7 @@ class Letter(NamedTuple):
     """A dead letter, and its origin."""
 
     message: Message[bytes | None]
-    origin: dead_letter.Origin
+    origin: dead_letter.LetterOrigin
 
     @property
     def place(self) -> Place:

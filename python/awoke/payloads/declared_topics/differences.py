@@ -3,15 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from awoke.payloads.declared_topics.cluster import Changing, DescribedSetting, DescribedTopic
 from awoke.payloads.declared_topics.declaration import Declaration, is_same
 
 
-class Row(NamedTuple):
+class DescribedPartition(Protocol):
+    """One partition of a topic."""
+
+    @property
+    def replicas(self) -> Sequence[int]:
+        """The ids of the brokers that have it."""
+
+
+class DescribedTopic(Protocol):
+    """One topic of the cluster."""
+
+    @property
+    def partitions(self) -> Sequence[DescribedPartition]: ...
+
+
+class DescribedSetting(Protocol):
+    """One setting of a topic."""
+
+    @property
+    def value(self) -> str | None:
+        """None where brokers do not tell it."""
+
+
+class DescribesTopics(Protocol):
+    """Describes the settings of topics."""
+
+    def describe_configs(self, topic: str) -> Mapping[str, DescribedSetting]:
+        """Returns all settings that the brokers know for a topic, by name. Blocks."""
+
+
+class ChangesTopics(Protocol):
+    """Makes topics, and changes them. Its functions block."""
+
+    def create_topic(
+        self, name: str, *, partitions: int = -1, replicas: int = -1, config: Mapping[str, str] | None = None
+    ) -> None: ...
+    def create_partitions(self, topic: str, total: int) -> None: ...
+    def alter_configs(self, topic: str, configs: Mapping[str, str | None]) -> None:
+        """Sets some settings of a topic, and leaves the others alone."""
+
+
+class TopicCluster(DescribesTopics, ChangesTopics, Protocol):
+    """Topics of a cluster: described, made and changed."""
+
+    def describe_topic(self, name: str) -> DescribedTopic:
+        """Returns one topic. Blocks.
+
+        Raises:
+            UnknownTopic: There is none of this name.
+        """
+
+
+class DifferenceRow(NamedTuple):
     """One difference, as people and programs read it."""
 
     topic: str
@@ -24,7 +75,7 @@ class Row(NamedTuple):
     """The change that `awoke topics apply` makes."""
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class TopicDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A way in which a topic is not as it is declared."""
 
     topic: str
@@ -39,11 +90,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         """The fact that an operator must know before the change, or without it; None for no such fact."""
         return None
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """Returns the difference in rows; only settings have several."""
         raise NotImplementedError
 
-    def make(self, cluster: Changing) -> str:
+    def make(self, cluster: ChangesTopics) -> str:
         """Changes the cluster, and returns a sentence that says so; only if `is_made`. Blocks.
 
         Raises:
@@ -52,23 +103,23 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class TopicMissing(Difference, frozen=True, kw_only=True):
+class TopicMissing(TopicDifference, frozen=True, kw_only=True):
     """The cluster has no such topic."""
 
     declaration: Declaration
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """Returns one row."""
-        return [Row(self.topic, "topic", "missing", self.declaration.text(), "create it")]
+        return [DifferenceRow(self.topic, "topic", "missing", self.declaration.text(), "create it")]
 
-    def make(self, cluster: Changing) -> str:
+    def make(self, cluster: ChangesTopics) -> str:
         """Creates the topic. Blocks."""
         partitions, replication, config = self.declaration
         cluster.create_topic(self.topic, partitions=partitions or -1, replicas=replication or -1, config=config)
         return f"topic {self.topic} created: {self.declaration.text()}"
 
 
-class PartitionsMissing(Difference, frozen=True, kw_only=True):
+class PartitionsMissing(TopicDifference, frozen=True, kw_only=True):
     """The topic has fewer partitions than declared."""
 
     found: int
@@ -80,18 +131,18 @@ class PartitionsMissing(Difference, frozen=True, kw_only=True):
         text = "with more partitions, later messages of a key may go to another one than the earlier messages"
         return f"{self.topic}: {text}"
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """Returns one row."""
         change = f"add {self.declared - self.found}"
-        return [Row(self.topic, "partitions", str(self.found), str(self.declared), change)]
+        return [DifferenceRow(self.topic, "partitions", str(self.found), str(self.declared), change)]
 
-    def make(self, cluster: Changing) -> str:
+    def make(self, cluster: ChangesTopics) -> str:
         """Adds partitions. Blocks."""
         cluster.create_partitions(self.topic, self.declared)
         return f"topic {self.topic}: {self.declared} partitions instead of {self.found}"
 
 
-class PartitionsExtra(Difference, frozen=True, kw_only=True):
+class PartitionsExtra(TopicDifference, frozen=True, kw_only=True):
     """The topic has more partitions than declared. Kafka removes none."""
 
     found: int
@@ -108,12 +159,12 @@ class PartitionsExtra(Difference, frozen=True, kw_only=True):
         text = f"Kafka removes no partitions: declare {self.found}, or copy the messages to a new topic"
         return f"{self.topic}: {text}"
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """Returns one row."""
-        return [Row(self.topic, "partitions", str(self.found), str(self.declared), "none")]
+        return [DifferenceRow(self.topic, "partitions", str(self.found), str(self.declared), "none")]
 
 
-class ReplicationDiffers(Difference, frozen=True, kw_only=True):
+class ReplicationDiffers(TopicDifference, frozen=True, kw_only=True):
     """Partitions of the topic have another number of replicas than declared."""
 
     found: tuple[int, ...]
@@ -134,9 +185,9 @@ class ReplicationDiffers(Difference, frozen=True, kw_only=True):
     def _found(self) -> str:
         return " and ".join(map(str, self.found))
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """Returns one row."""
-        return [Row(self.topic, "replication", self._found(), str(self.declared), "none")]
+        return [DifferenceRow(self.topic, "replication", self._found(), str(self.declared), "none")]
 
 
 class SettingDiffers(NamedTuple):
@@ -148,7 +199,7 @@ class SettingDiffers(NamedTuple):
     declared: str
 
 
-class SettingsDiffer(Difference, frozen=True, kw_only=True):
+class SettingsDiffer(TopicDifference, frozen=True, kw_only=True):
     """Settings of the topic have other values than declared. One request changes all of them, or none."""
 
     settings: tuple[SettingDiffers, ...]
@@ -159,20 +210,22 @@ class SettingsDiffer(Difference, frozen=True, kw_only=True):
         unknown = ", ".join(each.name for each in self.settings if each.found is None)
         return f"{self.topic}: the brokers list no setting {unknown}" if unknown else None
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """Returns a row for each setting."""
         return [
-            Row(self.topic, each.name, "unknown" if each.found is None else each.found, each.declared, "set it")
+            DifferenceRow(
+                self.topic, each.name, "unknown" if each.found is None else each.found, each.declared, "set it"
+            )
             for each in self.settings
         ]
 
-    def make(self, cluster: Changing) -> str:
+    def make(self, cluster: ChangesTopics) -> str:
         """Sets the settings. Blocks."""
         cluster.alter_configs(self.topic, {each.name: each.declared for each in self.settings})
         return f"topic {self.topic}: set {', '.join(f'{each.name}={each.declared}' for each in self.settings)}"
 
 
-def numbers_that_differ(topic: str, declaration: Declaration, found: DescribedTopic) -> Iterator[Difference]:
+def numbers_that_differ(topic: str, declaration: Declaration, found: DescribedTopic) -> Iterator[TopicDifference]:
     """Yields the differences in the numbers of partitions and replicas, which a description of the topic has."""
     declared, count = declaration.partitions, len(found.partitions)
     if declared is not None and count < declared:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from awoke.errors import AwokeError, KafkaError, OperationTimeout, UnknownTopic
-from awoke.payloads.declared_topics.cluster import Changing, Cluster, Described
 from awoke.payloads.declared_topics.differences import (
-    Difference,
+    ChangesTopics,
+    DescribesTopics,
     SettingsDiffer,
+    TopicCluster,
+    TopicDifference,
     TopicMissing,
     numbers_that_differ,
     settings_that_differ,
@@ -24,14 +26,14 @@ class Unread(NamedTuple):
     error: AwokeError
 
 
-class Plan(NamedTuple):
+class TopicPlan(NamedTuple):
     """The differences of all declared topics, in the order of their names."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[TopicDifference, ...]
     unread: tuple[Unread, ...] = ()
 
     @property
-    def changes(self) -> tuple[Difference, ...]:
+    def changes(self) -> tuple[TopicDifference, ...]:
         """The differences that `apply` ends."""
         return tuple(each for each in self.differences if each.is_made)
 
@@ -42,13 +44,13 @@ class Plan(NamedTuple):
         return (*(each.note for each in self.differences if each.note is not None), *unread)
 
 
-def plan_of(cluster: Cluster, topics: Mapping[str, Topic]) -> Plan:
+def plan_of(cluster: TopicCluster, topics: Mapping[str, Topic]) -> TopicPlan:
     """Compares declared topics with a cluster. Blocks.
 
     Raises:
         KafkaError: The brokers do not describe a topic. OperationTimeout: They do not answer.
     """
-    differences: list[Difference] = []
+    differences: list[TopicDifference] = []
     unread: list[Unread] = []
     for name in sorted(topics):
         declaration = topics[name].declaration
@@ -64,10 +66,10 @@ def plan_of(cluster: Cluster, topics: Mapping[str, Topic]) -> Plan:
             unread.append(settings)
         else:
             differences += settings
-    return Plan(tuple(differences), tuple(unread))
+    return TopicPlan(tuple(differences), tuple(unread))
 
 
-def compared_settings(cluster: Described, topic: str, config: Mapping[str, str]) -> list[SettingsDiffer] | Unread:
+def compared_settings(cluster: DescribesTopics, topic: str, config: Mapping[str, str]) -> list[SettingsDiffer] | Unread:
     """Compares the settings of a topic, if it declares some; returns the reason if that is not possible. Blocks."""
     if not config:
         return []
@@ -77,7 +79,7 @@ def compared_settings(cluster: Described, topic: str, config: Mapping[str, str])
         return Unread(topic, error)
 
 
-def apply(plan: Plan, cluster: Changing) -> Iterator[str]:
+def apply(plan: TopicPlan, cluster: ChangesTopics) -> Iterator[str]:
     """Makes the changes of a plan in order, and yields a sentence after each. Blocks.
 
     Raises:

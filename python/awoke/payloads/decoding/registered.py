@@ -11,10 +11,10 @@ import msgspec
 from awoke.errors import AwokeError, ConfigError, DecodeError
 from awoke.payloads.decoding.protobuf_messages import protobuf_reader
 from awoke.payloads.formats import avro, json_schema
-from awoke.payloads.formats.format import Encoder, Format, HeaderDecoder, Headers, Part, Place
+from awoke.payloads.formats.format import Decode, Encode, Format, Headers
 from awoke.payloads.registry import wire_format
 from awoke.payloads.registry.errors import RegistryError, SchemaNotFound
-from awoke.payloads.registry.schema import RegisteredSchema
+from awoke.payloads.registry.schema import Part, RegisteredSchema
 from awoke.payloads.registry.schemas import Schemas, loading
 from awoke.payloads.registry.wire_format import Framed
 from awoke.payloads.topics import Topic
@@ -36,7 +36,7 @@ class Decoded(NamedTuple):
     """The id or the GUID of the schema that the message names; None of what the type of a route has decoded."""
 
 
-class Shown(NamedTuple):
+class ShownPart(NamedTuple):
     """A key or a value, as it is printed."""
 
     name: Part
@@ -49,18 +49,16 @@ class Shown(NamedTuple):
 class RegisteredFormat(Format):
     """Reads every kind of schema that a registry has, without a type. Its values are `Decoded`."""
 
-    value_type = None
     reads_headers = True
-    needs_registry = False
-    """It has the schemas of its own registry, which an option may name."""
+    # It needs no registry of the settings: it has its own schemas.
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that decodes a message by the schema that it names. The function blocks."""
         readers: dict[int | str, Read] = {}
-        header = wire_format.HEADERS[place.part]
+        header = wire_format.HEADERS[part]
 
         def decode(data: bytes, headers: Headers) -> Decoded:
             framed = wire_format.split(data, headers, header)
@@ -71,7 +69,7 @@ class RegisteredFormat(Format):
 
         return loading(decode)
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Raises TypeError: nothing is written."""
         raise TypeError("this format only reads")
 
@@ -83,16 +81,16 @@ class RegisteredFormat(Format):
         return lambda framed: read(framed.payload)
 
 
-class Decoding:
-    """Decodes messages by the schemas of a registry. A context manager: leaving it closes the registry's client."""
+class RegisteredTopics:
+    """Topics that are decoded by the schemas of a registry. A context manager: leaving it closes its client."""
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._schemas = Schemas(lambda: registry)
 
     def topic(self, name: str) -> Topic:
         """Returns the topic for a reader, so that the messages are decoded when their parts are asked for."""
-        form = RegisteredFormat(self._schemas)
-        return Topic(name, value=form, key=form)
+        registered = RegisteredFormat(self._schemas)
+        return Topic(name, value=registered, key=registered)
 
     def __enter__(self) -> Self:
         return self
@@ -103,21 +101,21 @@ class Decoding:
         self._schemas.close()
 
 
-def part_of(message: Any, name: Part) -> Shown:
-    """Returns the key or the value of a message of `Decoding.topic`. Blocks for a schema that is not there yet.
+def part_of(message: Any, name: Part) -> ShownPart:
+    """Returns the key or the value of a message of `RegisteredTopics.topic`. Blocks for a schema that is not there yet.
 
     Raises:
         RegistryError: The registry does not answer, or does not let the command in. ConfigError: A library is missing.
     """
     raw = message.raw_key if name == "key" else message.raw_value
     if raw is None or (name == "key" and not names_schema(raw, message.headers)):
-        return Shown(name, raw)
+        return ShownPart(name, raw)
     try:
-        return Shown(name, raw, message.key if name == "key" else message.value)
+        return ShownPart(name, raw, message.key if name == "key" else message.value)
     except DecodeError as error:
         if (cause := error.__cause__) is not None and is_of_all(cause):
             raise cause from None
-        return Shown(name, raw, note=reason(error.__cause__ or error))
+        return ShownPart(name, raw, note=reason(error.__cause__ or error))
 
 
 def reason(error: BaseException) -> str:

@@ -20,13 +20,12 @@ import msgspec
 
 from awoke.errors import ConfigError, EncodeError
 from awoke.payloads.formats import avro_types, pydantic_models
-from awoke.payloads.formats.format import Description, Encoded, Encoder, Place
+from awoke.payloads.formats.format import Description, Encode, Payload
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.formats.unquoted import unquoting
 from awoke.payloads.registry import wire_format
-from awoke.payloads.registry.schema import RegisteredSchema, Schema
+from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
-from awoke.payloads.registry.subjects import SubjectName, topic_name
 from awoke.preconditions.extras import needs
 
 AVRO = "application/vnd.apache.avro+json;version=1.9.0"
@@ -86,29 +85,29 @@ class AvroFormat(RegistryFormat):
 
         return read_payload
 
-    def writer_of(self, value: Any, place: Place, schemas: Schemas) -> Encoder:
+    def writer(self, value: Any, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes Avro by the schema that the registry has for the value's class."""
         own = self._own_of(value)
-        registered = schemas.for_writing(self._subject(place.topic, place.part, own.name), own.schema)
+        registered = schemas.for_writing(self._subject(topic, part, own.name), own.schema)
         schema, write = parsed(registered, schemas), needs("fastavro", "registry").schemaless_writer
-        before, headers = self.framing(registered, place.part)
+        before, headers = self.framing(registered, part)
         if own.parsed is not None and own.parsed != schema:
             # The subject's latest version: fastavro would leave out a field that it does not have.
             write = functools.partial(write, strict_allow_default=True)
 
-        def encode(value: Any) -> Encoded:
+        def encode(value: Any) -> Payload:
             stream = io.BytesIO()
             stream.write(before)
             write(stream, schema, plain(value))
-            return Encoded(stream.getvalue(), headers)
+            return stream.getvalue(), headers
 
         return encode
 
-    def expected(self, place: Place) -> Iterable[Wanted]:
+    def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schemas of the classes."""
         for own in self._own.values():
             if own.name is not None or self._subject is topic_name:
-                yield Wanted(self._subject(place.topic, place.part, own.name), own.schema)
+                yield Wanted(self._subject(topic, part, own.name), own.schema)
 
     def _own_of(self, value: Any) -> Own:
         if len(self._own) == 1:

@@ -31,7 +31,7 @@ RECORDS = (described.StructType, described.DataclassType, described.TypedDictTyp
 USABLE = "give the schema yourself: awoke.avro(Order, schema='…')"
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """One field of a record."""
 
     name: str
@@ -108,14 +108,14 @@ class _Schema:
         self._seen[name] = kind
         return make()
 
-    def _record(self, kind: type, fields: list[Field]) -> dict[str, Any]:
+    def _record(self, kind: type, fields: list[RecordField]) -> dict[str, Any]:
         return {**self._head("record", kind), "fields": [self._field(kind, each) for each in fields]}
 
     def _head(self, what: str, kind: type) -> dict[str, Any]:
         head = {"type": what, "name": kind.__name__}
         return {**head, "namespace": self._namespace} if self._namespace else head
 
-    def _field(self, owner: type, field: Field) -> dict[str, Any]:
+    def _field(self, owner: type, field: RecordField) -> dict[str, Any]:
         made = {"name": field.name, "type": self.of(field.info, f"{owner.__qualname__}.{field.name}")}
         if field.default is msgspec.NODEFAULT:
             return made
@@ -131,15 +131,17 @@ class _Schema:
         return {**self._head("enum", kind), "symbols": symbols}
 
 
-def fields_of(info: Any) -> list[Field]:
+def fields_of(info: Any) -> list[RecordField]:
     """Returns the fields of a record that msgspec has described."""
-    return [Field(getattr(each, "encode_name", each.name), each.type, default_of(each)) for each in info.fields]
+    return [RecordField(getattr(each, "encode_name", each.name), each.type, default_of(each)) for each in info.fields]
 
 
-def model_fields_of(kind: Any) -> list[Field]:
+def model_fields_of(kind: Any) -> list[RecordField]:
     """Returns the fields of a model of pydantic's."""
     return [
-        Field(name, msgspec.inspect.type_info(annotation), msgspec.NODEFAULT if default is ... else plain(default))
+        RecordField(
+            name, msgspec.inspect.type_info(annotation), msgspec.NODEFAULT if default is ... else plain(default)
+        )
         for name, annotation, default in pydantic_models.fields_of(kind)
     ]
 

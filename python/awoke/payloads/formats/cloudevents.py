@@ -8,7 +8,6 @@ the attributes and the data. Both are read.
 from __future__ import annotations
 
 import base64
-import copy
 import datetime
 import uuid
 from collections.abc import Mapping
@@ -18,22 +17,21 @@ import msgspec
 
 from awoke.errors import ConfigError
 from awoke.payloads.formats import protobuf_classes
-from awoke.payloads.formats.codec import BY_TYPE, Codec, takes_none
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.formats.format import (
-    Coding,
+    Decode,
     Description,
-    Encoded,
-    Encoder,
+    Encode,
     Format,
-    HeaderDecoder,
     Headers,
-    Place,
-    check_loaded,
-    decoder_of,
-    description_of,
+    Payload,
+    format_of,
+    reader_of,
+    takes_none,
     type_of,
     writer_of,
 )
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas
 
 Data = TypeVar("Data")
@@ -88,44 +86,43 @@ class CloudEventFormat(Format):
 
     reads_headers = True
 
-    def __init__(self, form: Any, mode: Mode) -> None:
-        self._form, self._mode = form, mode
-        self.value_type = CloudEvent[form.value_type if isinstance(form, Format) else form]  # type: ignore[misc]
-        self.needs_registry = isinstance(form, Format) and form.needs_registry
-        self._codec: Codec = BY_TYPE
+    def __init__(self, data: Any, mode: Mode) -> None:
+        self._data, self._mode = data, mode
+        """The type or the format of the data."""
+        self.value_type = CloudEvent[type_of(data)]  # type: ignore[misc]
+        self.needs_registry = isinstance(data, Format) and data.needs_registry
+        self._default: Format = BY_TYPE
 
-    def with_codec(self, codec: Codec) -> CloudEventFormat:
-        """Returns the same format for an app with this codec, which encodes data of a plain type in binary mode.
+    def within(self, default: Format) -> CloudEventFormat:
+        """Returns the same format for an app with this default, which is that of data of a plain type in binary mode.
 
         In structured mode the data is a part of a JSON document, and is JSON.
         """
-        found = copy.copy(self)
-        found._codec = codec
-        return found
+        return self._with(_default=default)
 
     def description(self) -> Description:
         """Returns the data in binary mode, whose attributes are headers; else the document around it."""
         if self._mode == "binary":
-            return description_of(self._form, self._codec)
+            return format_of(self._data, self._default).description()
         return Description("application/cloudevents+json", {"type": "object", "required": list(ENVELOPE)})
 
-    def check_loaded(self, place: Place, schemas: Schemas) -> None:
+    def check_loaded(self, topic: str, part: Part, schemas: Schemas) -> None:
         """As the format inside does it."""
-        check_loaded(self._form, place, schemas)
+        format_of(self._data, self._default).check_loaded(topic, part, schemas)
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that reads an event in the mode that its headers tell."""
-        self._check(place)
-        decode = decoder_of(self._form, place, Coding(self._codec, schemas))
-        decode_json = decoder_of(self._form, place, Coding(schemas=schemas))
-        is_optional = takes_none(type_of(self._form))
+        _check_part(topic, part)
+        decode = reader_of(format_of(self._data, self._default), topic, part, schemas)
+        decode_json = reader_of(format_of(self._data, BY_TYPE), topic, part, schemas)
+        is_optional = takes_none(type_of(self._data))
 
         def decode_event(value: bytes, headers: Headers) -> CloudEvent[Any]:
             said = {name.lower(): text(each) for name, each in headers if each is not None}
             data: bytes | None = value
             is_structured = said.get(CONTENT_TYPE, "").startswith(STRUCTURED)
             if is_structured:
-                attributes, data = opened(value, self._form)
+                attributes, data = opened(value, self._data)
             else:
                 attributes = attributes_of(said)
             if data is None and not is_optional:
@@ -135,13 +132,13 @@ class CloudEventFormat(Format):
 
         return decode_event
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes an event in the format's mode."""
-        self._check(place)
-        codec = BY_TYPE if self._mode == "structured" else self._codec
-        encode = writer_of(self._form, place, Coding(codec, schemas))
+        _check_part(topic, part)
+        default = BY_TYPE if self._mode == "structured" else self._default
+        encode = writer_of(self._data, topic, part, default, schemas)
 
-        def encode_event(event: CloudEvent[Any]) -> Encoded:
+        def encode_event(event: CloudEvent[Any]) -> Payload:
             if not isinstance(event, CloudEvent):
                 raise TypeError("send an awoke.CloudEvent, which has the data and its attributes")
             data, headers = encode(event.data)
@@ -150,20 +147,21 @@ class CloudEventFormat(Format):
             attributes = {"specversion": VERSION, **attributes, **checked(event.extensions)}
             if self._mode == "structured":
                 more = ((CONTENT_TYPE, f"{STRUCTURED}; charset=UTF-8".encode()),)
-                return Encoded(closed(attributes, event.data, data), (*headers, *more))
+                return closed(attributes, event.data, data), (*headers, *more)
             content_type = attributes.pop("datacontenttype", None)
             pairs = [(PREFIX + name, each.encode()) for name, each in attributes.items()]
             pairs += [] if content_type is None else [(CONTENT_TYPE, content_type.encode())]
-            return Encoded(data, (*headers, *pairs))
+            return data, (*headers, *pairs)
 
         return encode_event
 
-    def _check(self, place: Place) -> None:
-        if place.part == "key":
-            raise ConfigError(f"topic {place.topic!r}: a key is no event; events are values", "key")
+
+def _check_part(topic: str, part: Part) -> None:
+    if part == "key":
+        raise ConfigError(f"topic {topic!r}: a key is no event; events are values", "key")
 
 
-def cloudevents(form: Any = dict, *, mode: Mode = "binary") -> CloudEventFormat:
+def cloudevents(data: Any = dict, *, mode: Mode = "binary") -> CloudEventFormat:
     """Returns the format of CloudEvents: values are `awoke.CloudEvent`, whose data is of this type or format.
 
     `mode` says how events are sent: `binary`, or `structured` for data that is JSON or bytes. Both are read.
@@ -173,10 +171,10 @@ def cloudevents(form: Any = dict, *, mode: Mode = "binary") -> CloudEventFormat:
     """
     if mode not in ("binary", "structured"):
         raise ConfigError(f"awoke.cloudevents: mode is 'binary' or 'structured', not {mode!r}", "mode")
-    if mode == "structured" and isinstance(form, Format):
+    if mode == "structured" and isinstance(data, Format):
         text = "awoke.cloudevents: in structured mode the data is of a type, which is JSON; use mode='binary'"
         raise ConfigError(text, "mode")
-    return CloudEventFormat(form, mode)
+    return CloudEventFormat(data, mode)
 
 
 def attributes_of(headers: Mapping[str, str]) -> dict[str, str]:
@@ -213,7 +211,7 @@ def made(attributes: dict[str, Any], data: Any) -> CloudEvent[Any]:
     return CloudEvent(data=data, extensions=others, **known)  # type: ignore[arg-type]
 
 
-def opened(value: bytes, form: Any) -> tuple[dict[str, Any], bytes | None]:
+def opened(value: bytes, data_type: Any) -> tuple[dict[str, Any], bytes | None]:
     """Returns the attributes and the data of an event in structured mode; a text in it as its own bytes.
 
     Raises:
@@ -224,7 +222,7 @@ def opened(value: bytes, form: Any) -> tuple[dict[str, Any], bytes | None]:
     if "data_base64" in document:
         return attributes, base64.b64decode(msgspec.json.decode(document["data_base64"], type=str), validate=True)
     data = document.get("data")
-    if data is not None and form in TEXTS and bytes(data).startswith(b'"'):
+    if data is not None and data_type in TEXTS and bytes(data).startswith(b'"'):
         return attributes, msgspec.json.decode(data, type=str).encode()
     return attributes, None if data is None else bytes(data)
 

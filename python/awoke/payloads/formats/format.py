@@ -1,87 +1,40 @@
-"""The seam of formats: a format is a codec of one type, for the keys or the values of one topic.
+"""Formats: each turns the keys or the values of one topic into bytes and back.
 
-`awoke.msgpack(Order)`, `awoke.avro(Order)` and the like return one. A route, a topic, a producer and a reader take a
-format where they take a type. A codec, in contrast, is the app's, and takes any value.
+`awoke.avro(Order)`, `awoke.msgpack(Order)` and the like return one. A route, a topic, a producer and a reader take a
+format where they take a type. For a plain type they use the default format of their app, which is asked for each type
+that comes up (`Format.of`).
 """
 
 from __future__ import annotations
 
+import copy
+import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Self
+
+import msgspec
 
 from awoke._native import Decoders
-from awoke.errors import AwokeError, EncodeError
-from awoke.payloads.formats import protobuf_classes
-from awoke.payloads.formats.codec import BY_TYPE, Codec, Decoder, decoder_for, refusing_none, takes_none, taking_none
+from awoke.errors import AwokeError, ConfigError, EncodeError
+from awoke.payloads.formats import pydantic_models
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas, loading
-
-Part = Literal["key", "value"]
+from awoke.payloads.secret_fields import unmarked
 
 Headers = Sequence[tuple[str, bytes | None]]
-
-HeaderDecoder = Callable[[bytes, Headers], Any]
-"""As a `Decoder`; gets the headers of the message, too."""
-
+"""The headers of a message."""
+Payload = tuple[bytes, tuple[tuple[str, bytes], ...]]
+"""A key or a value as bytes, and the headers that say how to read them."""
+Encode = Callable[[Any], Payload]
+"""Returns the payload of a value. Any exception means that the value can't be encoded."""
+Decode = Callable[..., Any]
+"""Returns the value of bytes; takes the message's headers, too, if its format reads them. Any exception means that the
+bytes do not decode."""
 
 DESCRIBING = {"value": ("__value_schema_id", "awoke-encryption-key"), "key": ("__key_schema_id",)}
 """The headers by which formats say how a part of the message is to be read."""
 EVENT = "ce_"
 """The attributes of a CloudEvent are headers that begin so."""
-
-
-class Place(NamedTuple):
-    """The keys, or the values, of one topic."""
-
-    topic: str
-    part: Part
-
-
-class Encoded(NamedTuple):
-    """A value as bytes, and the headers that say how to read them."""
-
-    data: bytes
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-Encoder = Callable[[Any], Encoded]
-"""Returns a value as bytes; any exception means that it can't be encoded."""
-
-
-@runtime_checkable
-class Format(Protocol):
-    """Encodes and decodes values of one type. Any thread calls what it makes."""
-
-    value_type: Any
-    """The type of the values; None if they may be of any."""
-    reads_headers: bool
-    """True if its decoders are of the kind `HeaderDecoder`."""
-    needs_registry: bool
-    """True if it reads or writes schemas of a registry."""
-
-    def decoder(self, place: Place, schemas: Schemas) -> Decoder | HeaderDecoder:
-        """Returns the function that decodes the bytes of this place; never called with a tombstone.
-
-        Called once for each route. Does not block: what the function needs of the registry and is not there yet,
-        it raises as `SchemaNeeded`.
-        """
-        ...
-
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
-        """Returns the function that encodes values for this place; never called with None."""
-        ...
-
-    def is_encoded(self, value: Any, headers: Headers) -> bool:
-        """Tells whether a value that is to be sent with these headers is in this format already: bytes are."""
-        return isinstance(value, bytes)
-
-
-@runtime_checkable
-class Around(Protocol):
-    """A format around a type or another format."""
-
-    def with_codec(self, codec: Codec) -> Format:
-        """Returns the same format for an app with this codec, which encodes a plain type inside."""
-        ...
 
 
 class Description(NamedTuple):
@@ -94,127 +47,279 @@ class Description(NamedTuple):
     """The media type of the schema; None for JSON Schema."""
 
 
-@runtime_checkable
-class Described(Protocol):
-    """A format that documents can describe; those of users need not be."""
+class Format:
+    """Turns the keys or the values of one topic into bytes and back. Any thread uses it.
+
+    Override `encode` and `decode`. Such a format can also be the default of an app (`App(format=…)`): awoke then asks
+    it for a format of each type (`of`). A format that needs the topic, the headers or the schemas of a registry
+    overrides `encoder` and `decoder` instead. Neither sees a tombstone.
+    """
+
+    value_type: Any = None
+    """The type of the values; None if they may be of any."""
+    reads_headers: bool = False
+    """True if its decoders take the headers of the message, too."""
+    needs_registry: bool = False
+    """True if it reads or writes schemas of a registry."""
+    refuses_none: bool = False
+    """True if its decoders raise an error for None by themselves, so that nothing has to stand around them."""
+
+    def encode(self, value: Any) -> bytes:
+        """Returns a value as bytes. As an app's default it gets all values that are neither bytes, text nor None.
+
+        Raises:
+            EncodeError: The value can't be encoded.
+        """
+        raise NotImplementedError
+
+    def decode(self, data: bytes) -> Any:
+        """Returns the value that bytes encode. Any exception means that they do not decode."""
+        raise NotImplementedError
+
+    def of(self, value_type: Any) -> Format:
+        """Returns the format for values of this type, which is neither `bytes` nor `str`: a copy that has the type.
+
+        Only the default of an app is asked. For `Order | None` it gets the whole type, although None never reaches it.
+        A type that can't be read is refused by `decoder`, one that can't be written by `check_writable`.
+        """
+        return self._with(value_type=value_type)
+
+    def within(self, default: Format) -> Format:
+        """Returns this format for an app with this default; it matters to formats around a plain type."""
+        return self
+
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
+        """Returns the function that encodes the keys or the values of a topic.
+
+        Does not block, nor does the function: for a schema that is not loaded yet it raises `SchemaNeeded`.
+        """
+        encode = self.encode
+        return lambda value: (encode(value), ())
+
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
+        """Returns the function that decodes the keys or the values of a topic; called once for each route.
+
+        Does not block, nor does the function: for a schema that is not loaded yet it raises `SchemaNeeded`.
+
+        Raises:
+            TypeError: Bytes can't be decoded as its type; the text says why, and what can be used.
+        """
+        return self.decode
+
+    def is_encoded(self, value: Any, headers: Headers) -> bool:
+        """Tells whether a value that is to be sent with these headers is in this format already: bytes are."""
+        return isinstance(value, bytes)
+
+    def check_writable(self) -> None:
+        """Checks the type of the values, which a handler says it returns; does nothing by default.
+
+        Raises:
+            TypeError: Values of this type can't be encoded; the text says why.
+        """
+        return
+
+    def check_loaded(self, topic: str, part: Part, schemas: Schemas) -> None:
+        """Checks that a first value can be written at once, as far as is known before there is one.
+
+        Raises:
+            SchemaNeeded: A schema is not loaded yet.
+        """
+        return
 
     def description(self) -> Description:
-        """Returns the description. Does not block."""
-        ...
+        """Returns what documents say of the bytes; by default only the type. Does not block."""
+        return Description("", self.value_type)
+
+    def _with(self, **changed: Any) -> Self:
+        found = copy.copy(self)
+        vars(found).update(changed)
+        return found
 
 
-class Coding(NamedTuple):
-    """The codec of an app, and the schemas for its formats."""
+class BytesFormat(Format):
+    """Leaves bytes as they are; the format where no type is said."""
 
-    codec: Codec = BY_TYPE
-    schemas: Schemas = Schemas.none()
+    value_type = bytes | None
 
+    def encode(self, value: Any) -> bytes:
+        """Returns the value itself, which is bytes."""
+        return value  # type: ignore[no-any-return]
 
-class Decoding(NamedTuple):
-    """The functions that decode the messages of one topic; None leaves the bytes."""
+    def decode(self, data: bytes) -> bytes:
+        """Returns the bytes themselves."""
+        return data
 
-    value: Callable[..., Any] | None = None
-    key: Callable[..., Any] | None = None
-    with_headers: bool = False
-    """True if both are called with the headers of the message, too."""
-
-    def loading(self) -> Decoding:
-        """Returns the same functions, which load the schemas that they need on the calling thread."""
-        value, key, with_headers = self
-        return Decoding(value and loading(value), key and loading(key), with_headers)
-
-    def native(self) -> Decoders | None:
-        """Returns them as the engine takes them; None where there is none."""
-        if self.value is None and self.key is None:
-            return None
-        return Decoders(self.value, self.key, with_headers=self.with_headers)
+    def description(self) -> Description:
+        """Returns that they are bytes."""
+        return Description("application/octet-stream")
 
 
-def decoding_of(value: Any, key: Any, topic: str, coding: Coding = Coding()) -> Decoding:  # noqa: B008 - never changed.
-    """Returns the decoders of a topic whose values and keys are of these types or formats.
+class TextFormat(Format):
+    """Text as UTF-8."""
+
+    refuses_none = True
+
+    def __init__(self, value_type: Any = str) -> None:
+        self.value_type = value_type
+
+    def encode(self, value: Any) -> bytes:
+        """Returns text as UTF-8."""
+        return str.encode(value)
+
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
+        """Returns the function that reads UTF-8."""
+        return bytes.decode
+
+    def description(self) -> Description:
+        """Returns that it is text."""
+        return Description("text/plain", str)
+
+
+BYTES = BytesFormat()
+
+
+def format_of(said: Any, default: Format) -> Format:
+    """Returns the format that was said, or that of the type that was said: bytes, text, or the default's for it."""
+    if isinstance(said, Format):
+        return said.within(default)
+    value_type = unmarked(said)
+    if value_type is None or value_type in (bytes, bytes | None):
+        return BYTES
+    return TextFormat(value_type) if value_type in (str, str | None) else default.of(value_type)
+
+
+def checked_default(format: Format) -> Format:
+    """Returns the format that the option `format` names.
+
+    Raises:
+        ConfigError: It can't write any value by itself, as a default must.
+    """
+    if isinstance(format, Format) and type(format).encode is not Format.encode:
+        return format
+    text = f"format={format!r} writes for one topic: give it to a topic or a route; a default has `encode`"
+    raise ConfigError(f"{text}, as awoke.msgpack() and your own subclass of awoke.Format", "format")
+
+
+def type_of(said: Any) -> Any:
+    """Returns the type of a format's values, or the type itself."""
+    return said.value_type if isinstance(said, Format) else said
+
+
+def decoders_of(value: Format, key: Format, topic: str, schemas: Schemas, *, loads: bool = False) -> Decoders | None:
+    """Returns the decoders of a topic's messages, as the engine takes them; None if all stays bytes.
+
+    They load missing schemas on the calling thread where `loads` says so.
 
     Raises:
         TypeError: Bytes can't be decoded as one of the types.
     """
-    decode_value, value_reads = _decoder(value, Place(str(topic), "value"), coding)
-    decode_key, key_reads = _decoder(key, Place(str(topic), "key"), coding)
-    if value_reads == key_reads:
-        return Decoding(decode_value, decode_key, value_reads)
-    if value_reads:
-        return Decoding(decode_value, _without_headers(decode_key), True)
-    return Decoding(_without_headers(decode_value), decode_key, True)
-
-
-def check_loaded(form: Any, place: Place, schemas: Schemas) -> None:
-    """Checks that values of a format can be written at once, as far as is known before there is one.
-
-    Raises:
-        SchemaNeeded: A schema is not loaded yet.
-    """
-    check = getattr(form, "check_loaded", None)
-    if check is not None:
-        check(place, schemas)
-
-
-def type_of(form: Any) -> Any:
-    """Returns the type of a format's values, or the type itself."""
-    return form.value_type if isinstance(form, Format) else form
-
-
-def encoder_of(form: Any, place: Place, coding: Coding = Coding()) -> Encoder | None:  # noqa: B008 - never changed.
-    """Returns the encoder of a place by its type or format; None where the producer's own codec does it.
-
-    That one takes any value, but only bytes and text as a key.
-    """
-    if isinstance(form, Format):
-        return _checked(_fitted(form, coding).encoder(place, coding.schemas), place)
-    if place.part == "value" or form in (None, bytes, str, bytes | None, str | None):
+    decode_value, decode_key = decoder_of(value, topic, "value", schemas), decoder_of(key, topic, "key", schemas)
+    if decode_value is None and decode_key is None:
         return None
-    return _checked(_by_codec(coding.codec), place)
+    reads_headers = value.reads_headers or key.reads_headers
+    if reads_headers:
+        decode_value, decode_key = with_headers(value, decode_value), with_headers(key, decode_key)
+    if loads:
+        decode_value, decode_key = decode_value and loading(decode_value), decode_key and loading(decode_key)
+    return Decoders(decode_value, decode_key, with_headers=reads_headers)
 
 
-def _decoder(form: Any, place: Place, coding: Coding) -> tuple[Callable[..., Any] | None, bool]:
-    """Returns the decoder of a place, and whether it reads headers."""
-    if not isinstance(form, Format):
-        return decoder_for(form, coding.codec), False
-    around = taking_none if form.value_type is None or takes_none(form.value_type) else refusing_none
-    return around(_fitted(form, coding).decoder(place, coding.schemas)), form.reads_headers
+def decoder_of(format: Format, topic: str, part: Part, schemas: Schemas) -> Decode | None:
+    """Returns the decoder of a topic's keys or values, which takes tombstones, too; None if they stay bytes.
 
-
-def _fitted(form: Format, coding: Coding) -> Format:
-    return form.with_codec(coding.codec) if isinstance(form, Around) else form
-
-
-def _without_headers(decode: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    return None if decode is None else lambda data, _: decode(data)
-
-
-def decoder_of(form: Any, place: Place, coding: Coding) -> HeaderDecoder:
-    """Returns the decoder of a type or a format, for a format around it; it gets the headers in any case.
+    A tombstone decodes as None by a type that takes it (`Order | None`), and does not decode by any other.
 
     Raises:
         TypeError: Bytes can't be decoded as the type.
     """
-    decode, reads_headers = _decoder(form, place, coding)
-    if decode is None:
-        return lambda data, _: data
-    with_headers: Any = decode if reads_headers else _without_headers(decode)
-    return with_headers  # type: ignore[no-any-return]
+    if format is BYTES:
+        return None
+    decode = format.decoder(topic, part, schemas)
+    if format.value_type is None or takes_none(format.value_type):
+        return taking_none(decode)
+    return decode if format.refuses_none else refusing_none(decode)
 
 
-def writer_of(form: Any, place: Place, coding: Coding) -> Encoder:
+def reader_of(format: Format, topic: str, part: Part, schemas: Schemas) -> Decode:
+    """Returns a decoder that takes bytes, or None, and headers, whether its format reads headers or not.
+
+    Raises:
+        TypeError: Bytes can't be decoded as the type.
+    """
+    decode = decoder_of(format, topic, part, schemas)
+    return (lambda data, _: data) if decode is None else with_headers(format, decode)
+
+
+@typing.overload
+def with_headers(format: Format, decode: Decode) -> Decode: ...
+@typing.overload
+def with_headers(format: Format, decode: None) -> None: ...
+def with_headers(format: Format, decode: Decode | None) -> Decode | None:
+    """Returns a decoder of a format as a function that takes headers in any case."""
+    if decode is None or format.reads_headers:
+        return decode
+    return lambda data, _: decode(data)
+
+
+def takes_none(value_type: Any) -> bool:
+    """Returns whether None is a value of this type."""
+    if value_type is Any or type(None) in typing.get_args(value_type):
+        return True
+    if pydantic_models.mentions_model(value_type):
+        return pydantic_models.takes_none(value_type)
+    try:
+        msgspec.convert(None, value_type)
+    except (msgspec.ValidationError, TypeError):  # msgspec knows no types of other formats.
+        return False
+    return True
+
+
+def refusing_none(decode: Decode) -> Decode:
+    """Returns a decoder that refuses tombstones."""
+
+    def decode_bytes(value: bytes | None, *headers: Any) -> Any:
+        if value is None:
+            raise TypeError("a tombstone has no value")
+        return decode(value, *headers)
+
+    return decode_bytes
+
+
+def taking_none(decode: Decode) -> Decode:
+    """Returns a decoder that decodes a tombstone as None."""
+
+    def decode_or_none(value: bytes | None, *headers: Any) -> Any:
+        return None if value is None else decode(value, *headers)
+
+    return decode_or_none
+
+
+def encoder_of(said: Any, topic: str, part: Part, default: Format, schemas: Schemas) -> Encode | None:
+    """Returns the encoder of a topic's keys or values by their type or format; None where the producer itself does it.
+
+    The producer writes any value in its default format, but as a key it takes only bytes and text.
+    """
+    if isinstance(said, Format):
+        return _checked(said.within(default).encoder(topic, part, schemas), topic, part)
+    if part == "value" or said in (None, bytes, str, bytes | None, str | None):
+        return None
+    return _checked(_plain_encoder(default), topic, part)
+
+
+def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schemas) -> Encode:
     """Returns the encoder of a type or a format, for a format around it. Bytes stay as they are."""
-    is_format = isinstance(form, Format)
-    encode = _fitted(form, coding).encoder(place, coding.schemas) if is_format else _by_codec(coding.codec)
-    return lambda value: Encoded(value) if isinstance(value, bytes) else encode(value)
+    is_format = isinstance(said, Format)
+    encode = said.within(default).encoder(topic, part, schemas) if is_format else _plain_encoder(default)
+    return lambda value: (value, ()) if isinstance(value, bytes) else encode(value)
 
 
-def _by_codec(codec: Codec) -> Encoder:
-    return lambda value: Encoded(value.encode() if isinstance(value, str) else codec.encode(value))
+def _plain_encoder(default: Format) -> Encode:
+    encode = default.encode
+    return lambda value: (value.encode() if isinstance(value, str) else encode(value), ())
 
 
-def _checked(encode: Encoder, place: Place) -> Encoder:
-    def encode_value(value: Any) -> Encoded:
+def _checked(encode: Encode, topic: str, part: Part) -> Encode:
+    def encode_value(value: Any) -> Payload:
         try:
             return encode(value)
         except AwokeError:
@@ -224,22 +329,7 @@ def _checked(encode: Encoder, place: Place) -> Encoder:
             kind, why = type(value).__qualname__, type(error).__name__
             where = str(error).rpartition(" on field ")[2] if " on field " in str(error) else ""
             at = f" at field {where!r}" if where.isidentifier() else ""
-            text = f"a {place.part} of type {kind} can't be written for topic {place.topic!r}: {why}{at}"
+            text = f"a {part} of type {kind} can't be written for topic {topic!r}: {why}{at}"
             raise EncodeError(text) from None
 
     return encode_value
-
-
-def description_of(form: Any, codec: Codec = BY_TYPE) -> Description:
-    """Returns the description of a type or format; of one of the user's only its type, and no content type."""
-    if form is None or form in (bytes, bytes | None):
-        return Description("application/octet-stream")
-    if isinstance(form, Described):
-        return form.description()
-    if form in (str, str | None):
-        return Description("text/plain", str)
-    if isinstance(form, Format) or codec is not BY_TYPE:
-        return Description("", type_of(form))
-    if (message_class := protobuf_classes.class_in(form)) is not None:
-        return Description("application/protobuf", {"title": message_class.DESCRIPTOR.full_name})
-    return Description("application/json", form)

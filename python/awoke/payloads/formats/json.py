@@ -14,7 +14,7 @@ from awoke.payloads.formats import pydantic_models
 from awoke.payloads.formats.json_types import check_readable
 from awoke.payloads.formats.unquoted import unquoting
 
-Decoder = Callable[[bytes], Any]
+Read = Callable[[bytes], Any]
 
 
 def encode(value: Any) -> bytes:
@@ -32,7 +32,7 @@ def encode(value: Any) -> bytes:
         raise EncodeError(f"a value of type {type(value).__qualname__} can't be written as JSON: {error}") from error
 
 
-def json_decoder(value_type: Any) -> Decoder:
+def json_decoder(value_type: Any) -> Read:
     """Returns a function that reads JSON as this type, and raises `msgspec.MsgspecError` for other JSON.
 
     The text of that error has no part of the value.
@@ -55,7 +55,7 @@ def read(body: bytes, value_type: Any) -> Any:
     return result_decoder(value_type)(body)
 
 
-def result_decoder(value_type: Any) -> Decoder:
+def result_decoder(value_type: Any) -> Read:
     """Returns a function that reads JSON as a result of this type; the function is cached.
 
     Raises:

@@ -10,12 +10,11 @@ import msgspec
 
 from awoke.errors import ConfigError
 from awoke.payloads.formats import json, pydantic_models
-from awoke.payloads.formats.format import Description, Encoded, Encoder, Place
+from awoke.payloads.formats.format import Description, Encode, Payload
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.registry import wire_format
-from awoke.payloads.registry.schema import RegisteredSchema, Schema
+from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
-from awoke.payloads.registry.subjects import SubjectName, topic_name
 from awoke.preconditions.extras import needs
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,28 +52,28 @@ class JsonSchemaFormat(RegistryFormat):
 
         return read
 
-    def writer_of(self, value: Any, place: Place, schemas: Schemas) -> Encoder:
+    def writer(self, value: Any, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes JSON; it validates where the registry's schema is not the program's own."""
         name = None if self._own is None else self._own.get("title")
-        registered = schemas.for_writing(self._subject(place.topic, place.part, name), self._schema)
+        registered = schemas.for_writing(self._subject(topic, part, name), self._schema)
         check_kind(registered, "JSON")
-        before, headers = self.framing(registered, place.part)
+        before, headers = self.framing(registered, part)
         is_own = self._own is not None and standard_json.loads(registered.schema.text) == self._own
         validate = None if is_own and self._decode is not None else validator(registered, schemas)
 
-        def encode(value: Any) -> Encoded:
+        def encode(value: Any) -> Payload:
             data = json.encode(value)
             if validate is not None:
                 validate(msgspec.json.decode(data))
-            return Encoded(before + data, headers)
+            return before + data, headers
 
         return encode
 
-    def expected(self, place: Place) -> Iterable[Wanted]:
+    def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schema of the type."""
         name = None if self._own is None else self._own.get("title")
         if name is not None or self._subject is topic_name:
-            yield Wanted(self._subject(place.topic, place.part, name), self._schema)
+            yield Wanted(self._subject(topic, part, name), self._schema)
 
 
 def json_schema(

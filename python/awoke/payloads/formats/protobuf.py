@@ -8,12 +8,11 @@ from typing import Any
 
 from awoke.errors import ConfigError, EncodeError
 from awoke.payloads.formats import protobuf_classes, protobuf_schemas
-from awoke.payloads.formats.format import Description, Encoded, Encoder, Place
+from awoke.payloads.formats.format import Description, Encode
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.registry import wire_format
-from awoke.payloads.registry.schema import RegisteredSchema, Schema
+from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Imported, Schemas, Wanted
-from awoke.payloads.registry.subjects import SubjectName, topic_name
 
 KNOWN = "google/protobuf/"
 """Files that every registry has."""
@@ -53,25 +52,25 @@ class ProtobufFormat(RegistryFormat):
 
         return read
 
-    def writer_of(self, value: Any, place: Place, schemas: Schemas) -> Encoder:
+    def writer(self, value: Any, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes messages of the format's class."""
         if not isinstance(value, self._class):
             raise EncodeError(f"a value of type {type(value).__qualname__} is no {self._class.__qualname__}")
         name = self._descriptor.full_name
-        subject = self._subject(place.topic, place.part, name)
+        subject = self._subject(topic, part, name)
         registered = schemas.for_writing(subject, own_schema(self._descriptor.file), imports(self._descriptor.file))
         check_kind(registered, "PROTOBUF")
         places = protobuf_schemas.places(registered.schema.text)
         indexes = next((indexes for indexes, found in places.items() if found == name), None)
         if indexes is None:
             raise EncodeError(f"schema {registered.id} of subject {subject!r} has no message {name}")
-        before, headers = self.framing(registered, place.part, wire_format.write_indexes(indexes))
-        return lambda value: Encoded(before + protobuf_classes.encode(value), headers)
+        before, headers = self.framing(registered, part, wire_format.write_indexes(indexes))
+        return lambda value: (before + protobuf_classes.encode(value), headers)
 
-    def expected(self, place: Place) -> Iterable[Wanted]:
+    def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schema of the class's file."""
         file, name = self._descriptor.file, self._descriptor.full_name
-        yield Wanted(self._subject(place.topic, place.part, name), own_schema(file), imports(file))
+        yield Wanted(self._subject(topic, part, name), own_schema(file), imports(file))
 
 
 def protobuf(

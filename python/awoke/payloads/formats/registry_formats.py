@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from awoke.errors import EncodeError
-from awoke.payloads.formats.format import Encoded, Encoder, Format, HeaderDecoder, Headers, Part, Place
+from awoke.payloads.formats.format import Decode, Encode, Format, Headers, Payload
 from awoke.payloads.registry import wire_format
-from awoke.payloads.registry.schema import RegisteredSchema
+from awoke.payloads.registry.schema import Part, RegisteredSchema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
-from awoke.payloads.registry.subjects import SubjectName, topic_name
 
 Read = Callable[[bytes], Any]
 """Returns the value of a payload."""
@@ -36,7 +35,7 @@ class RegistryFormat(Format):
         """
         raise NotImplementedError
 
-    def writer_of(self, value: Any, place: Place, schemas: Schemas) -> Encoder:
+    def writer(self, value: Any, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes values of this value's class; called once for each.
 
         Raises:
@@ -44,27 +43,27 @@ class RegistryFormat(Format):
         """
         raise NotImplementedError
 
-    def expected(self, place: Place) -> Iterable[Wanted]:
+    def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schemas that values of the format's types are written by, where it knows them before a value."""
         return ()
 
-    def check_loaded(self, place: Place, schemas: Schemas) -> None:
+    def check_loaded(self, topic: str, part: Part, schemas: Schemas) -> None:
         """Checks that what is written first can be written at once.
 
         Raises:
             SchemaNeeded: A schema is not loaded yet.
         """
-        for wanted in self.expected(place):
+        for wanted in self.expected(topic, part):
             schemas.for_writing(*wanted)
 
-    def decoder(self, place: Place, schemas: Schemas) -> HeaderDecoder:
+    def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that reads a message by the schema that it names."""
         readers = schemas.kept()
         counts = readers.counts
-        header = wire_format.HEADERS[place.part]
+        header = wire_format.HEADERS[part]
         schemas.is_required = True
         if self._subject is topic_name:
-            schemas.expect(topic_name(place.topic, place.part, None))
+            schemas.expect(topic_name(topic, part, None))
 
         def decode(data: bytes, headers: Headers) -> Any:
             if headers or data[:1] != b"\0" or len(data) < wire_format.PREFIX_BYTES:
@@ -83,35 +82,35 @@ class RegistryFormat(Format):
 
         return decode
 
-    def encoder(self, place: Place, schemas: Schemas) -> Encoder:
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes a value by the schema of its subject."""
         writers = schemas.kept()
         counts = writers.counts
         schemas.is_required = True
-        for wanted in self.expected(place):
+        for wanted in self.expected(topic, part):
             schemas.expect(*wanted)
 
-        def encode(value: Any) -> Encoded:
+        def encode(value: Any) -> Payload:
             write = writers.get(type(value))
             if write is None:
-                write = writers[type(value)] = self.writer_of(value, place, schemas)
+                write = writers[type(value)] = self.writer(value, topic, part, schemas)
             else:
                 counts.hits += 1
             return write(value)
 
         return encode
 
-    def framing(self, registered: RegisteredSchema, part: Part, indexes: bytes = b"") -> Encoded:
+    def framing(self, registered: RegisteredSchema, part: Part, indexes: bytes = b"") -> Payload:
         """Returns the bytes before a payload, and the headers beside it, that name its schema.
 
         Raises:
             EncodeError: The registry gives schemas no GUID, and the schema is to be named in a header.
         """
         if self._wire == "prefix":
-            return Encoded(wire_format.prefix(registered.id) + indexes)
+            return wire_format.prefix(registered.id) + indexes, ()
         if registered.guid is None:
             raise EncodeError("this registry gives schemas no GUID, by which a header names them: use wire='prefix'")
-        return Encoded(b"", ((wire_format.HEADERS[part], wire_format.header_value(registered.guid) + indexes),))
+        return b"", ((wire_format.HEADERS[part], wire_format.header_value(registered.guid) + indexes),)
 
 
 def check_kind(registered: RegisteredSchema, kind: str) -> None:

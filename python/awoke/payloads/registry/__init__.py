@@ -13,9 +13,17 @@ from awoke.payloads.registry.errors import (
     SchemaNotFound,
 )
 from awoke.payloads.registry.options import RegistryOptions
-from awoke.payloads.registry.schema import Reference, RegisteredSchema, Schema
+from awoke.payloads.registry.schema import (
+    Part,
+    Reference,
+    RegisteredSchema,
+    Schema,
+    SubjectName,
+    record_name,
+    topic_name,
+    topic_record_name,
+)
 from awoke.payloads.registry.schemas import SchemaNeeded
-from awoke.payloads.registry.subjects import Part, SubjectName, record_name, topic_name, topic_record_name
 
 __all__ = [
     "AsyncSchemaRegistry",

@@ -18,7 +18,7 @@ from awoke.payloads.registry.errors import (
     RegistryUnavailable,
     error_of_answer,
 )
-from awoke.payloads.registry.exchange import Answer, Outgoing, Unanswered, address_of
+from awoke.payloads.registry.exchange import HttpAnswer, HttpRequest, Unanswered, address_of
 from awoke.payloads.registry.single_flight import SingleFlight
 from awoke.text.secrets import HIDDEN, without_userinfo
 from awoke.waiting.clock import monotonic_s
@@ -108,7 +108,7 @@ class OAuth(_Shown, frozen=True):
                 "schema registry: token_url must not have a user; give client_id and client_secret", "auth"
             )
 
-    def request(self) -> Outgoing:
+    def request(self) -> HttpRequest:
         """Returns the request for a token."""
         form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         own = BasicAuth(quote_plus(self.client_id), quote_plus(self.client_secret)).header()
@@ -117,7 +117,7 @@ class OAuth(_Shown, frozen=True):
             "authorization": own,
             "content-type": "application/x-www-form-urlencoded",
         }
-        return Outgoing("POST", self.token_url, headers, urlencode(form).encode())
+        return HttpRequest("POST", self.token_url, headers, urlencode(form).encode())
 
 
 Auth = BasicAuth | BearerToken | OAuth
@@ -186,13 +186,13 @@ class _TokenAnswer(msgspec.Struct):
     expires_in: float | str | None = None
 
 
-class Login:
+class RegistryLogin:
     """Makes the header `Authorization` of each request; keeps OAuth's token. Any thread, or one event loop."""
 
     def __init__(
         self,
         auth: Auth | None,
-        exchange: Callable[[Outgoing], Awaitable[Answer]],
+        exchange: Callable[[HttpRequest], Awaitable[HttpAnswer]],
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
         self._auth = auth
@@ -242,7 +242,7 @@ class Login:
             self._kept = (token, asked_s + max(valid_s - RENEW_BEFORE_S, valid_s / 2))
         return token
 
-    async def _ask(self, oauth: OAuth) -> Answer:
+    async def _ask(self, oauth: OAuth) -> HttpAnswer:
         request = oauth.request()
         try:
             answer = await self._exchange(request)
@@ -258,7 +258,7 @@ class Login:
         raise RegistryUnauthorized(f"no token: {refusal}", oauth.token_url, answer.status)
 
 
-def _token_in(answer: Answer, oauth: OAuth) -> tuple[str, float]:
+def _token_in(answer: HttpAnswer, oauth: OAuth) -> tuple[str, float]:
     """Returns the token, and the time for which it is valid, in seconds."""
     try:
         given = msgspec.json.decode(answer.content, type=_TokenAnswer)

@@ -1,4 +1,4 @@
-"""The clients of a schema registry: `SchemaRegistry` blocks, `AsyncSchemaRegistry` is awaited."""
+"""The clients of a schema registry: `SchemaRegistry` blocks, `AsyncSchemaRegistry` is awaited. One source for both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from awoke.payloads.registry.cached_requests import CachedRequests, key_of
 from awoke.payloads.registry.options import RegistryOptions
 from awoke.payloads.registry.requests import Version
 from awoke.payloads.registry.schema import RegisteredSchema, Schema
-from awoke.waiting.drive import drive
+from awoke.waiting.drive import blocking
 
 if TYPE_CHECKING:
     from awoke.payloads.registry.transport import HttpTransport
 
 
-class _Client:
+class RegistryClient:
     """The part that both clients share: the options, the cache, and the way through a fork."""
 
     def __init__(self, transport: HttpTransport, options: RegistryOptions) -> None:
@@ -66,7 +66,140 @@ class _Client:
         return f"{type(self).__name__}({self.url!r})"
 
 
-class SchemaRegistry(_Client):
+class AsyncSchemaRegistry(RegistryClient):
+    """A client of a schema registry for one event loop at a time. Its methods are awaited.
+
+    A context manager, to be entered by `async with`: leaving it closes. Tasks that ask for the same schema at the same
+    time send one request. Raises as `SchemaRegistry`.
+    """
+
+    def __init__(self, url: str, **options: Unpack[RegistryOptions]) -> None:
+        """Makes a client; connects on first use. `url` has one address or several, separated by commas."""
+        from awoke.payloads.registry.transport import LoopTransport  # Here, because httpx2 is optional.
+
+        self._own = LoopTransport(url, options)
+        super().__init__(self._own, options)
+
+    async def schema(self, id: int | str, *, subject: str | None = None) -> RegisteredSchema:
+        """Returns the schema of an id, or of a GUID if that is a text; from the cache if it is there.
+
+        Threads or tasks that ask for the same at the same time send one request. `subject` matters to a registry with
+        contexts: ids are unique in a context only.
+
+        Raises:
+            SchemaNotFound: There is none. The registry is not asked for the same again within 10 s.
+        """
+        return await self._open.schema(id, subject=subject)
+
+    async def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
+        """Returns the subjects that begin with a prefix, sorted; with those deleted, but not for good, if wanted."""
+        return await self._open.subjects(prefix, deleted=deleted)
+
+    async def versions(self, subject: str) -> list[int]:
+        """Returns the versions of a subject, sorted.
+
+        Raises:
+            SchemaNotFound: There is no such subject.
+        """
+        return await self._open.versions(subject)
+
+    async def version(self, subject: str, version: Version) -> RegisteredSchema:
+        """Returns one version of a subject.
+
+        Raises:
+            SchemaNotFound: There is no such subject, or no such version.
+        """
+        return await self._open.version(subject, version)
+
+    async def latest(self, subject: str) -> RegisteredSchema:
+        """Returns the latest version of a subject. Asks the registry each time.
+
+        Raises:
+            SchemaNotFound: There is no such subject.
+        """
+        return await self._open.version(subject, "latest")
+
+    async def look_up(self, subject: str, schema: Schema) -> RegisteredSchema:
+        """Returns the version of a subject that has this schema; from the cache if it is there.
+
+        Raises:
+            SchemaNotFound: There is no such subject, or it does not have the schema. InvalidSchema: It is none.
+        """
+        return await self._open.look_up(subject, schema)
+
+    async def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
+        """Adds a schema to a subject unless it is there, and returns its version; from the cache if it is there.
+
+        `normalize` lets the registry bring the schema into a standard form first.
+
+        Raises:
+            SchemaIncompatible: The subject's compatibility level refuses it. InvalidSchema: It is none.
+        """
+        return await self._open.register(subject, schema, normalize=normalize)
+
+    async def check(self, subject: str, schema: Schema, version: Version | Literal["all"] = "latest") -> list[str]:
+        """Returns why a schema is not compatible with a version of a subject, or with all; nothing if it is.
+
+        A subject without versions is compatible with any schema, unless the version is a number.
+
+        Raises:
+            SchemaNotFound: There is no version of this number. InvalidSchema: The schema is none.
+        """
+        return await self._open.check(subject, schema, version)
+
+    async def compatibility(self, subject: str | None = None) -> str:
+        """Returns the compatibility level, as `BACKWARD`, of a subject or, with None, of the registry.
+
+        A subject without one has the registry's.
+        """
+        return await self._open.compatibility(subject)
+
+    async def set_compatibility(self, level: str, subject: str | None = None) -> str:
+        """Sets the compatibility level of a subject or, with None, of the registry, and returns it.
+
+        Raises:
+            InvalidSchema: There is no such level (code 42203).
+        """
+        return await self._open.set_compatibility(level, subject)
+
+    async def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
+        """Deletes a subject and returns its versions. With `permanent` for good, after it was deleted without.
+
+        Raises:
+            SchemaNotFound: There is no such subject, or it was not deleted before (code 40405).
+        """
+        return await self._open.delete_subject(subject, permanent=permanent)
+
+    async def delete_version(self, subject: str, version: Version, *, permanent: bool = False) -> int:
+        """Deletes a version of a subject and returns its number. With `permanent` for good, as `delete_subject`.
+
+        Raises:
+            SchemaNotFound: There is no such subject or version, or it was not deleted before (code 40407).
+        """
+        return await self._open.delete_version(subject, version, permanent=permanent)
+
+    async def references(self, schema: Schema | RegisteredSchema) -> dict[str, Schema]:
+        """Returns the schemas to which one refers, also by way of others, by name; each before those that refer to it.
+
+        Raises:
+            SchemaNotFound: The registry does not have one of them.
+        """
+        return await self._open.references(schema)
+
+    async def close(self) -> None:
+        """Closes the connections. Closing again does nothing."""
+        await self._own.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class SchemaRegistry(RegistryClient):
     """A client of a schema registry. Any number of threads may use one, and processes that are forked from its own.
 
     A context manager: leaving it closes. Calls block for at most `timeout_s` an address, and longer for a token.
@@ -88,111 +221,19 @@ class SchemaRegistry(_Client):
         self._own = BlockingTransport(url, options)
         super().__init__(self._own, options)
 
-    def schema(self, id: int | str, *, subject: str | None = None) -> RegisteredSchema:
-        """Returns the schema of an id, or of a GUID if that is a text; from the cache if it is there.
-
-        Threads that ask for the same at the same time send one request. `subject` matters to a registry with contexts:
-        ids are unique in a context only.
-
-        Raises:
-            SchemaNotFound: There is none. The registry is not asked for the same again within 10 s.
-        """
-        return drive(self._open.schema(id, subject=subject))
-
-    def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
-        """Returns the subjects that begin with a prefix, sorted; with those deleted, but not for good, if wanted."""
-        return drive(self._open.subjects(prefix, deleted=deleted))
-
-    def versions(self, subject: str) -> list[int]:
-        """Returns the versions of a subject, sorted.
-
-        Raises:
-            SchemaNotFound: There is no such subject.
-        """
-        return drive(self._open.versions(subject))
-
-    def version(self, subject: str, version: Version) -> RegisteredSchema:
-        """Returns one version of a subject.
-
-        Raises:
-            SchemaNotFound: There is no such subject, or no such version.
-        """
-        return drive(self._open.version(subject, version))
-
-    def latest(self, subject: str) -> RegisteredSchema:
-        """Returns the latest version of a subject. Asks the registry each time.
-
-        Raises:
-            SchemaNotFound: There is no such subject.
-        """
-        return drive(self._open.version(subject, "latest"))
-
-    def look_up(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Returns the version of a subject that has this schema; from the cache if it is there.
-
-        Raises:
-            SchemaNotFound: There is no such subject, or it does not have the schema. InvalidSchema: It is none.
-        """
-        return drive(self._open.look_up(subject, schema))
-
-    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Adds a schema to a subject unless it is there, and returns its version; from the cache if it is there.
-
-        `normalize` lets the registry bring the schema into a standard form first.
-
-        Raises:
-            SchemaIncompatible: The subject's compatibility level refuses it. InvalidSchema: It is none.
-        """
-        return drive(self._open.register(subject, schema, normalize=normalize))
-
-    def check(self, subject: str, schema: Schema, version: Version | Literal["all"] = "latest") -> list[str]:
-        """Returns why a schema is not compatible with a version of a subject, or with all; nothing if it is.
-
-        A subject without versions is compatible with any schema, unless the version is a number.
-
-        Raises:
-            SchemaNotFound: There is no version of this number. InvalidSchema: The schema is none.
-        """
-        return drive(self._open.check(subject, schema, version))
-
-    def compatibility(self, subject: str | None = None) -> str:
-        """Returns the compatibility level, as `BACKWARD`, of a subject or, with None, of the registry.
-
-        A subject without one has the registry's.
-        """
-        return drive(self._open.compatibility(subject))
-
-    def set_compatibility(self, level: str, subject: str | None = None) -> str:
-        """Sets the compatibility level of a subject or, with None, of the registry, and returns it.
-
-        Raises:
-            InvalidSchema: There is no such level (code 42203).
-        """
-        return drive(self._open.set_compatibility(level, subject))
-
-    def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Deletes a subject and returns its versions. With `permanent` for good, after it was deleted without.
-
-        Raises:
-            SchemaNotFound: There is no such subject, or it was not deleted before (code 40405).
-        """
-        return drive(self._open.delete_subject(subject, permanent=permanent))
-
-    def delete_version(self, subject: str, version: Version, *, permanent: bool = False) -> int:
-        """Deletes a version of a subject and returns its number. With `permanent` for good, as `delete_subject`.
-
-        Raises:
-            SchemaNotFound: There is no such subject or version, or it was not deleted before (code 40407).
-        """
-        return drive(self._open.delete_version(subject, version, permanent=permanent))
-
-    def references(self, schema: Schema | RegisteredSchema) -> dict[str, Schema]:
-        """Returns the schemas to which one refers, also by way of others, by name; each before those that refer to it.
-
-        Raises:
-            SchemaNotFound: The registry does not have one of them.
-        """
-        return drive(self._open.references(schema))
+    schema = blocking(AsyncSchemaRegistry.schema)
+    subjects = blocking(AsyncSchemaRegistry.subjects)
+    versions = blocking(AsyncSchemaRegistry.versions)
+    version = blocking(AsyncSchemaRegistry.version)
+    latest = blocking(AsyncSchemaRegistry.latest)
+    look_up = blocking(AsyncSchemaRegistry.look_up)
+    register = blocking(AsyncSchemaRegistry.register)
+    check = blocking(AsyncSchemaRegistry.check)
+    compatibility = blocking(AsyncSchemaRegistry.compatibility)
+    set_compatibility = blocking(AsyncSchemaRegistry.set_compatibility)
+    delete_subject = blocking(AsyncSchemaRegistry.delete_subject)
+    delete_version = blocking(AsyncSchemaRegistry.delete_version)
+    references = blocking(AsyncSchemaRegistry.references)
 
     def close(self) -> None:
         """Closes the connections. Closing again does nothing. Usable from any thread."""
@@ -207,86 +248,7 @@ class SchemaRegistry(_Client):
         self.close()
 
 
-class AsyncSchemaRegistry(_Client):
-    """A client of a schema registry for one event loop at a time: each method is that of `SchemaRegistry`, awaited.
-
-    A context manager, to be entered by `async with`: leaving it closes. Tasks that ask for the same schema at the same
-    time send one request. Raises as `SchemaRegistry`.
-    """
-
-    def __init__(self, url: str, **options: Unpack[RegistryOptions]) -> None:
-        """Makes a client; connects on first use. `url` has one address or several, separated by commas."""
-        from awoke.payloads.registry.transport import LoopTransport  # Here, because httpx2 is optional.
-
-        self._own = LoopTransport(url, options)
-        super().__init__(self._own, options)
-
-    async def schema(self, id: int | str, *, subject: str | None = None) -> RegisteredSchema:
-        """Returns the schema of an id or a GUID. See `SchemaRegistry.schema`."""
-        return await self._open.schema(id, subject=subject)
-
-    async def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
-        """Returns the subjects that begin with a prefix. See `SchemaRegistry.subjects`."""
-        return await self._open.subjects(prefix, deleted=deleted)
-
-    async def versions(self, subject: str) -> list[int]:
-        """Returns the versions of a subject. See `SchemaRegistry.versions`."""
-        return await self._open.versions(subject)
-
-    async def version(self, subject: str, version: Version) -> RegisteredSchema:
-        """Returns one version of a subject. See `SchemaRegistry.version`."""
-        return await self._open.version(subject, version)
-
-    async def latest(self, subject: str) -> RegisteredSchema:
-        """Returns the latest version of a subject. See `SchemaRegistry.latest`."""
-        return await self._open.version(subject, "latest")
-
-    async def look_up(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Returns the version of a subject that has this schema. See `SchemaRegistry.look_up`."""
-        return await self._open.look_up(subject, schema)
-
-    async def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Adds a schema to a subject. See `SchemaRegistry.register`."""
-        return await self._open.register(subject, schema, normalize=normalize)
-
-    async def check(self, subject: str, schema: Schema, version: Version | Literal["all"] = "latest") -> list[str]:
-        """Returns why a schema is not compatible; nothing if it is. See `SchemaRegistry.check`."""
-        return await self._open.check(subject, schema, version)
-
-    async def compatibility(self, subject: str | None = None) -> str:
-        """Returns the compatibility level. See `SchemaRegistry.compatibility`."""
-        return await self._open.compatibility(subject)
-
-    async def set_compatibility(self, level: str, subject: str | None = None) -> str:
-        """Sets the compatibility level. See `SchemaRegistry.set_compatibility`."""
-        return await self._open.set_compatibility(level, subject)
-
-    async def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Deletes a subject. See `SchemaRegistry.delete_subject`."""
-        return await self._open.delete_subject(subject, permanent=permanent)
-
-    async def delete_version(self, subject: str, version: Version, *, permanent: bool = False) -> int:
-        """Deletes a version of a subject. See `SchemaRegistry.delete_version`."""
-        return await self._open.delete_version(subject, version, permanent=permanent)
-
-    async def references(self, schema: Schema | RegisteredSchema) -> dict[str, Schema]:
-        """Returns the schemas to which one refers. See `SchemaRegistry.references`."""
-        return await self._open.references(schema)
-
-    async def close(self) -> None:
-        """Closes the connections. Closing again does nothing."""
-        await self._own.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-_clients: WeakSet[_Client] = WeakSet()
+_clients: WeakSet[RegistryClient] = WeakSet()
 
 
 def _forget_parents() -> None:

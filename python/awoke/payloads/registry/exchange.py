@@ -26,7 +26,7 @@ class Address(NamedTuple):
         return f"Address({self.url!r})"
 
 
-class Outgoing(NamedTuple):
+class HttpRequest(NamedTuple):
     """A request."""
 
     method: str
@@ -35,10 +35,10 @@ class Outgoing(NamedTuple):
     content: bytes | None = None
 
     def __repr__(self) -> str:
-        return f"Outgoing({self.method!r}, {self.url!r})"
+        return f"HttpRequest({self.method!r}, {self.url!r})"
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """An answer."""
 
     status: int
@@ -59,7 +59,7 @@ class Unanswered(Exception):
 class Body:
     """Collects the content of an answer, up to a size and until a time."""
 
-    def __init__(self, request: Outgoing, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, request: HttpRequest, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._request = request
         self._timeout_s = timeout_s
         self._clock = clock

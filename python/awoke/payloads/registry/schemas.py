@@ -6,7 +6,6 @@ a job, a producer and a reader on the thread that called them.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import functools
@@ -19,11 +18,12 @@ from urllib.parse import urlsplit
 from weakref import WeakSet, WeakValueDictionary
 
 from awoke.errors import AwokeError, ConfigError
-from awoke.payloads.registry.cache import UNKNOWN_FOR_S
+from awoke.payloads.registry.cache import UNKNOWN_FOR_S, BoundedDict, Counts
 from awoke.payloads.registry.errors import RegistryRefused, SchemaNotFound
-from awoke.payloads.registry.kept import Counts, Kept
 from awoke.payloads.registry.schema import Reference, RegisteredSchema, Schema
+from awoke.settings import Settings
 from awoke.waiting.clock import monotonic_s
+from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
     from awoke.payloads.registry.client import SchemaRegistry
@@ -86,7 +86,7 @@ class Schemas:
         self.loads = 0
         """The loads that gave a schema; written under the lock."""
         self.counts = Counts()
-        self._kept = WeakValueDictionary[int, Kept]()
+        self._kept = WeakValueDictionary[int, BoundedDict]()
         """The dicts of formats, as long as they are used; under the lock."""
         self._written: dict[Wanted, RegisteredSchema] = self.kept()
         self._referred: dict[Schema, Mapping[str, Schema]] = self.kept()
@@ -116,14 +116,14 @@ class Schemas:
                     each.entries_max = self._registry.cache.entries_max
             return self._registry
 
-    def kept(self) -> Kept:
+    def kept(self) -> BoundedDict:
         """Returns a new dict for what a format makes of schemas.
 
         It has at most as many entries as the client keeps schemas, and is emptied when a new client is made.
         """
         with self._lock:
             most = {} if self._registry is None else {"entries_max": self._registry.cache.entries_max}
-            found = Kept(self.counts, **most)
+            found = BoundedDict(self.counts, **most)
             self._kept[id(found)] = found
         return found
 
@@ -317,7 +317,7 @@ def load_here(function: Callable[..., Any], needed: SchemaNeeded, *arguments: An
     Raises:
         SchemaNeeded: An event loop runs here. RegistryError: The registry does not give the schema.
     """
-    if asyncio._get_running_loop() is not None:
+    if is_in_event_loop():
         raise needed
     needed.load()
     return loading(function)(*arguments)
@@ -334,6 +334,45 @@ def is_on_this_machine(url: str) -> bool:
         return host == "localhost"
 
 
+def open_registry(settings: Settings) -> SchemaRegistry:
+    """Returns a client of the registry in the settings. Opens no connection.
+
+    Raises:
+        ConfigError: No registry is set; a setting is wrong; httpx2 is not installed.
+    """
+    if settings.registry_url is None:
+        _no_registry()
+    from awoke.payloads.registry.access import BasicAuth, BearerToken, OAuth, Tls
+    from awoke.payloads.registry.client import SchemaRegistry
+    from awoke.payloads.registry.options import RegistryOptions
+
+    options = RegistryOptions(timeout_s=settings.registry_timeout_s, cache_max=settings.registry_cache_max)
+    if settings.registry_token is not None:
+        options["auth"] = BearerToken(settings.registry_token)
+    elif settings.registry_oauth_url is not None:
+        options["auth"] = OAuth(
+            settings.registry_oauth_url,
+            settings.registry_user or "",
+            settings.registry_password or "",
+            settings.registry_oauth_scope,
+        )
+    elif settings.registry_user is not None:
+        options["auth"] = BasicAuth(settings.registry_user, settings.registry_password or "")
+    if settings.registry_ca or settings.registry_certificate:
+        options["tls"] = Tls(
+            settings.registry_ca,
+            settings.registry_certificate,
+            settings.registry_key,
+            settings.registry_key_password,
+        )
+    return SchemaRegistry(settings.registry_url, **options)
+
+
+def schemas_of(settings: Settings) -> Schemas:
+    """Returns the schemas of the registry in the settings. Opens no connection."""
+    return Schemas(lambda: open_registry(settings), lambda: settings.registry_register)
+
+
 def _no_registry() -> NoReturn:
     text = "a format reads and writes schemas of a registry, and none is set: say registry_url='http://…'"
     text = f"{text}, or set AWOKE_REGISTRY_URL"
@@ -341,6 +380,7 @@ def _no_registry() -> NoReturn:
 
 
 _all: WeakSet[Schemas] = WeakSet()
+NO_SCHEMAS = Schemas.none()
 
 
 def _renew_all() -> None:

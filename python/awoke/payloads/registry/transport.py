@@ -1,4 +1,4 @@
-"""Two transports over httpx2: one that blocks its thread, and one for event loops."""
+"""Two transports over httpx2: one that blocks its thread, and one for event loops. Both count their requests."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
 from awoke.errors import ClosedError, ConfigError
-from awoke.payloads.registry.access import BasicAuth, Login
+from awoke.payloads.registry.access import BasicAuth, RegistryLogin
 from awoke.payloads.registry.errors import (
+    InvalidSchema,
     RegistryError,
     RegistryRefused,
     RegistryUnavailable,
+    SchemaIncompatible,
+    SchemaNotFound,
     clean,
     error_of_answer,
     parsed,
 )
-from awoke.payloads.registry.exchange import Address, Answer, Body, Outgoing, Unanswered, address_of
+from awoke.payloads.registry.exchange import Address, Body, HttpAnswer, HttpRequest, Unanswered, address_of
 from awoke.payloads.registry.options import TIMEOUT_S, RegistryOptions, check
-from awoke.payloads.registry.request_counts import RequestCounts
 from awoke.text.printable import harmless
 
 try:
@@ -36,6 +39,44 @@ logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 ECHO_MIN = 8
 """The value of a header of the options is kept out of errors, if an answer repeats it and it is this long."""
+ANSWERS = (SchemaNotFound, SchemaIncompatible, InvalidSchema)
+"""Errors that are answers to the question."""
+
+
+class RequestCounts:
+    """The counters of one client. Any thread, any event loop; blocks for no longer than a lock is held."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._requests = self._errors = 0
+        """Under the lock, as the time."""
+        self._wait_s = 0.0
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """Counts a request when it ends, and its time. It is one, also if several addresses are tried for it."""
+        began_s, is_error = self._clock(), True
+        try:
+            yield
+            is_error = False
+        except RegistryError as error:
+            is_error = not isinstance(error, ANSWERS)
+            raise
+        finally:
+            with self._lock:
+                self._requests += 1
+                self._errors += is_error
+                self._wait_s += self._clock() - began_s
+
+    def values(self) -> dict[str, float]:
+        """Returns the counters: `requests`, `errors`, and `wait_s`."""
+        with self._lock:
+            return {"requests": self._requests, "errors": self._errors, "wait_s": self._wait_s}
+
+    def renew_lock(self) -> None:
+        """Makes a new lock in a forked process: a thread of the parent may have held the old one."""
+        self._lock = threading.Lock()
 
 
 class HttpTransport:
@@ -61,7 +102,7 @@ class HttpTransport:
             if auth is not None:
                 raise ConfigError("schema registry: there is a user in the address, and the option 'auth'", "auth")
             auth = BasicAuth(user.user, user.password)
-        self._login = Login(auth, self.exchange)
+        self._login = RegistryLogin(auth, self.exchange)
         self.counts = RequestCounts()
         self.is_closed = False
 
@@ -90,7 +131,7 @@ class HttpTransport:
         content = None if body is None else msgspec.json.encode(body)
         failures = []
         for index in self._order():
-            request = Outgoing(method, self._addresses[index].url + path, headers, content)
+            request = HttpRequest(method, self._addresses[index].url + path, headers, content)
             try:
                 answer = await self.exchange(request)
             except Unanswered as error:
@@ -105,7 +146,7 @@ class HttpTransport:
         )
         raise RegistryUnavailable(text, self.url_of(path))
 
-    async def exchange(self, request: Outgoing) -> Answer:
+    async def exchange(self, request: HttpRequest) -> HttpAnswer:
         """Sends a request once.
 
         Raises:
@@ -139,13 +180,13 @@ class HttpTransport:
             headers["authorization"] = authorization
         return headers
 
-    def _result(self, request: Outgoing, answer: Answer) -> Any:
+    def _result(self, request: HttpRequest, answer: HttpAnswer) -> Any:
         if 200 <= answer.status < 300:
             with contextlib.suppress(ValueError):
                 return parsed(answer.content)
         raise self._error(request, answer)
 
-    def _error(self, request: Outgoing, answer: Answer) -> RegistryError:
+    def _error(self, request: HttpRequest, answer: HttpAnswer) -> RegistryError:
         authorization = request.headers.get("authorization", "")
         if answer.status == 401:
             self._login.refused(authorization)
@@ -187,14 +228,14 @@ class BlockingTransport(HttpTransport):
         self._client: httpx2.Client | None = None
         """Made on first use; under the lock."""
 
-    async def exchange(self, request: Outgoing) -> Answer:
+    async def exchange(self, request: HttpRequest) -> HttpAnswer:
         """Sends a request once. Blocks. See `HttpTransport.exchange`."""
         body = Body(request, self.timeout_s)
         client = self._opened()
         with self._failures(), client.stream(*request[:2], headers=request.headers, content=request.content) as answer:
             for part in answer.iter_bytes():
                 body.add(part)
-            return Answer(answer.status_code, body.content(), answer.headers.get("location", ""))
+            return HttpAnswer(answer.status_code, body.content(), answer.headers.get("location", ""))
 
     def close(self) -> None:
         """Closes the connections. Closing again does nothing."""
@@ -227,7 +268,7 @@ class LoopTransport(HttpTransport):
         """Made on first use on a loop: its connections are the loop's."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def exchange(self, request: Outgoing) -> Answer:
+    async def exchange(self, request: HttpRequest) -> HttpAnswer:
         """Sends a request once. See `HttpTransport.exchange`."""
         body = Body(request, self.timeout_s)
         client = self._opened()
@@ -238,7 +279,7 @@ class LoopTransport(HttpTransport):
             ):
                 async for part in answer.aiter_bytes():
                     body.add(part)
-                return Answer(answer.status_code, body.content(), answer.headers.get("location", ""))
+                return HttpAnswer(answer.status_code, body.content(), answer.headers.get("location", ""))
 
     async def close(self) -> None:
         """Closes the connections. Closing again does nothing."""

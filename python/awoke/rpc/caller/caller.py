@@ -17,8 +17,7 @@ from awoke._native import DeliveryHandle
 from awoke.errors import ConfigError, RpcError
 from awoke.observe.events import Events
 from awoke.observe.tracing import Tracer
-from awoke.payloads.registry.opening import schemas_of
-from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas
+from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas, schemas_of
 from awoke.rpc import protocol
 from awoke.rpc.call_options import Headers, OutgoingCall
 from awoke.rpc.caller.attempts import Attempts, Retries, RetryBudget

@@ -75,13 +75,13 @@ class CallerForms:
 
     def _make_writer(self, method: str, argument: Any) -> Write:
         form = forms.checked(argument, "argument")
-        return forms.writer(form, forms.argument_place(self._service, method), self._schemas)
+        return forms.writer(form, forms.argument_topic(self._service, method), self._schemas)
 
     def _make_reader(self, method: str, returns: Any) -> Read:
         form = returns if forms.is_form(returns) else forms.form_in(returns)
         if form is None:
             return json.result_decoder(returns)
-        return forms.reader(form, forms.result_place(self._service, method), self._schemas)
+        return forms.reader(form, forms.result_topic(self._service, method), self._schemas)
 
 
 class Planner:

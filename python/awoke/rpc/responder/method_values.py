@@ -12,7 +12,7 @@ import msgspec
 from awoke.declare.annotations import contradicts
 from awoke.errors import EncodeError
 from awoke.payloads.formats import json, pydantic_models
-from awoke.payloads.formats.format import check_loaded, type_of
+from awoke.payloads.formats.format import Format, type_of
 from awoke.payloads.formats.json_types import check_readable, check_writable
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import forms
@@ -105,9 +105,9 @@ class MethodForms:
         """
         self._service, self._schemas = service, schemas
         if self.argument is not None:
-            self._read = forms.reader(self.argument, forms.argument_place(service, self._method), schemas)
+            self._read = forms.reader(self.argument, forms.argument_topic(service, self._method), schemas)
         if self.result is not None:
-            self._write = forms.writer(self.result, forms.result_place(service, self._method), schemas)
+            self._write = forms.writer(self.result, forms.result_topic(service, self._method), schemas)
 
     def read(self, body: bytes) -> dict[str, Any]:
         """Returns the only argument by its name.
@@ -124,7 +124,8 @@ class MethodForms:
         Raises:
             SchemaNeeded: A schema is not loaded yet.
         """
-        check_loaded(self.result, forms.result_place(self._service, self._method), self._schemas)
+        if isinstance(self.result, Format):
+            self.result.check_loaded(forms.result_topic(self._service, self._method), "value", self._schemas)
 
     def write(self, result: Any) -> bytes:
         """Returns a result as a body.

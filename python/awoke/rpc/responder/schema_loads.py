@@ -8,7 +8,7 @@ from typing import Any
 from awoke._native import IncomingCall
 from awoke.errors import ClosedError, RpcError
 from awoke.observe.events import Events, RegistryWaited
-from awoke.payloads.formats.encryption_keys import KeysUnavailable
+from awoke.payloads.formats.encryption import KeysUnavailable
 from awoke.payloads.registry.away import RegistryAway
 from awoke.payloads.registry.errors import RegistryError, RegistryUnauthorized, RegistryUnavailable, SchemaNotFound
 from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas

@@ -16,7 +16,7 @@ from awoke._native import DeliveryHandle
 from awoke.errors import TOO_LARGE_CODE, ClosedError, DeliveryFailed
 from awoke.observe.events import Events
 from awoke.payloads.dead_letter import producer_properties
-from awoke.payloads.formats.codec import Codec
+from awoke.payloads.formats.format import Format
 from awoke.payloads.message import RecordOptions
 from awoke.produce.middleware import Middleware
 from awoke.produce.producer import Producer
@@ -29,8 +29,8 @@ IDLE_AFTER_S = 60.0
 class AloneProducer:
     """A producer with a connection of its own, made on first use. Any thread."""
 
-    def __init__(self, settings: Settings, codec: Codec, events: Events, middleware: Sequence[Middleware]) -> None:
-        self._settings, self._codec, self._events, self._middleware = settings, codec, events, middleware
+    def __init__(self, settings: Settings, format: Format, events: Events, middleware: Sequence[Middleware]) -> None:
+        self._settings, self._format, self._events, self._middleware = settings, format, events, middleware
         self._lock = threading.Lock()
         self._producer: Producer | None = None
         self._is_closed = False
@@ -56,7 +56,7 @@ class AloneProducer:
                     events=self._events,
                     idle_after_s=IDLE_AFTER_S,
                     middleware=self._middleware,
-                    codec=self._codec,
+                    format=self._format,
                 )
             return self._producer
 

@@ -122,7 +122,7 @@ class Executor:
         lane_of = self._route.concurrency.lane_of
         assert lane_of is not None
         numbers = []
-        batch = assignment.batch(self._route.decoding.loading().native())
+        batch = assignment.batch(self._route.loading_decoders)
         lease = lease_of(batch)
         away: Exception | None = None
         for message in batch:

@@ -42,7 +42,7 @@ class OrderedOutput(Strategy["OutgoingResults"]):
     def __init__(self, route: Route, context: OutputContext, queues: OrderedOutputs, end: End) -> None:
         assert route.output is not None
         self._route, self._output, self._context, self._queues, self._end = route, route.output, context, queues, end
-        self._outputs, self._encode = Outputs(route, context.tracer), context.encoder or None
+        self._outputs, self._encode = Outputs(route, context.tracer), context.topic_formats or None
 
     def begin(self, job: Job) -> tuple[OutgoingResults, Container[type], Send]:
         """Returns results that wait for their turns. It blocks while the producer's queue is full."""

@@ -22,11 +22,11 @@ from awoke.observe.events import Events
 from awoke.observe.ledger import Ledger
 from awoke.observe.metrics.recorder import Recorder
 from awoke.observe.tracing import Tracer
-from awoke.payloads.declared_topics.collection import DeclaredTopics
-from awoke.payloads.formats.codec import Codec
+from awoke.payloads.formats.format import Format
 from awoke.payloads.message import RecordOptions
 from awoke.payloads.registry.schemas import Schemas
-from awoke.payloads.topics import TopicEncoder
+from awoke.payloads.topic_formats import TopicFormats
+from awoke.payloads.topics import DeclaredTopics
 from awoke.produce.middleware import Middleware
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
@@ -45,11 +45,11 @@ class RunnableApp(Application, Protocol):
     """An app, as the runtime runs it; `awoke.App` is one."""
 
     @property
-    def codec(self) -> Codec: ...
+    def format(self) -> Format: ...
     @property
     def schemas(self) -> Schemas: ...
     @property
-    def encoder(self) -> TopicEncoder: ...
+    def topic_formats(self) -> TopicFormats: ...
     @property
     def groups(self) -> Mapping[GroupKey, GroupRoutes]: ...
     @property
@@ -105,8 +105,8 @@ class OutputContext(Protocol):
         """Sends records that brokers could refuse because of others in their batch."""
 
     @property
-    def encoder(self) -> TopicEncoder:
-        """Encodes what is sent to topics that have types; false where none has."""
+    def topic_formats(self) -> TopicFormats:
+        """The formats of the topics that have some, for what is sent to them; false where none has."""
 
 
 class CommitContext(Protocol):

@@ -31,7 +31,7 @@ from awoke.observe.ledger import Ledger
 from awoke.observe.metrics.recorder import Recorder
 from awoke.observe.partitions import PartitionState
 from awoke.observe.tracing import Tracer
-from awoke.payloads.topics import TopicEncoder
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.rpc.responder.call_log import CallLog
 from awoke.runtime.failures.failures import Failures, Leaving
 from awoke.runtime.jobs.alone import AloneProducer
@@ -160,9 +160,9 @@ class GroupRun:
         return bool(self._declared.all_routes)
 
     @property
-    def encoder(self) -> TopicEncoder:
-        """Encodes what is sent to topics that have types."""
-        return self.app.encoder
+    def topic_formats(self) -> TopicFormats:
+        """The formats of the topics that have some, for what is sent to them."""
+        return self.app.topic_formats
 
     @property
     def producer(self) -> Producing:
@@ -195,7 +195,7 @@ class GroupRun:
             self.transactions = Transactions(
                 self.settings,
                 self.group,
-                self.app.codec,
+                self.app.format,
                 self.app.middleware,
                 self.box,
                 may_send_letters=sends_letters(self._declared.all_routes),

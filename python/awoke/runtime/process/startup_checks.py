@@ -8,7 +8,7 @@ from awoke.admin import Admin, TopicInfo
 from awoke.declare.routing import Route
 from awoke.errors import AuthorizationFailed, ConfigError, UnknownTopic
 from awoke.observe.events import TopicDiffers, TopicUnchecked
-from awoke.payloads.declared_topics.differences import Difference, Row, numbers_that_differ
+from awoke.payloads.declared_topics.differences import DifferenceRow, TopicDifference, numbers_that_differ
 from awoke.payloads.declared_topics.plan import Unread, compared_settings
 from awoke.payloads.topics import Topic
 from awoke.rpc import topics as rpc_topics
@@ -93,7 +93,7 @@ def _described(app: RunnableApp, admin: Admin, topic: str, settings: Settings) -
         raise UnknownTopic(text, error.code, error.code_name) from None
 
 
-def _differences(app: RunnableApp, admin: Admin, topics: Sequence[TopicInfo]) -> Iterator[Difference]:
+def _differences(app: RunnableApp, admin: Admin, topics: Sequence[TopicInfo]) -> Iterator[TopicDifference]:
     """Yields the differences of topics, and tells of settings that can't be compared.
 
     Brokers that do not answer the first request for settings are not asked again: the start would wait for each.
@@ -111,7 +111,7 @@ def _differences(app: RunnableApp, admin: Admin, topics: Sequence[TopicInfo]) ->
             yield from settings
 
 
-def _report(app: RunnableApp, settings: Settings, rows: Sequence[Row]) -> None:
+def _report(app: RunnableApp, settings: Settings, rows: Sequence[DifferenceRow]) -> None:
     if rows and settings.topics_check == "error":
         said = [
             f"topic {row.topic!r}: {row.option} is {row.found}, and {row.declared} is declared"

@@ -11,7 +11,7 @@ from awoke._native import Job, Partition, PendingStep
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.payloads.dead_letter import producer_properties
-from awoke.payloads.formats.codec import Codec
+from awoke.payloads.formats.format import Format
 from awoke.payloads.message import Outgoing, Record, RecordOptions
 from awoke.produce.middleware import Middleware, through
 from awoke.settings import Settings, client_properties
@@ -70,7 +70,7 @@ class Transactions:
         self,
         settings: Settings,
         group: str,
-        codec: Codec,
+        format: Format,
         middleware: Sequence[Middleware],
         box: _native.EventBox,
         *,
@@ -84,7 +84,7 @@ class Transactions:
             transactional_properties(settings, group, may_send_letters=may_send_letters),
             settings.transactional_id is None,
             settings.for_engine(),
-            codec.encode,
+            format.encode,
             box,
         )
 

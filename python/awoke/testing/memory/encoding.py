@@ -9,9 +9,9 @@ from typing import Any
 from awoke._native import Message
 from awoke.app.app import App
 from awoke.declare.routing import Route
-from awoke.payloads.formats.format import Coding
 from awoke.payloads.message import Outgoing
-from awoke.payloads.topics import Topic, TopicEncoder
+from awoke.payloads.topic_formats import TopicFormats
+from awoke.payloads.topics import Topic
 from awoke.testing.messages import Parts, ascending, headers_of, message, parts_of
 
 
@@ -22,21 +22,21 @@ def parts_for(app: App, route: Route, messages: Iterable[Any]) -> dict[int, list
         EncodeError: a value can't be encoded for the topic.
     """
     value, key = route.types
-    encoder = TopicEncoder([Topic(str(route.topic), value=value, key=key)], Coding(app.codec, app.schemas))
+    formats = TopicFormats([Topic(str(route.topic), value=value, key=key)], app.format, app.schemas)
     found: dict[int, list[Parts]] = defaultdict(list)
     for each in messages:
         given = each if isinstance(each, Message) else message(each)
-        found[given.partition].append(_encoded(app, encoder, route, given))
+        found[given.partition].append(_encoded(app, formats, route, given))
     return {number: ascending(each) for number, each in found.items()}
 
 
-def _encoded(app: App, encoder: TopicEncoder, route: Route, given: Message[Any, Any]) -> Parts:
+def _encoded(app: App, formats: TopicFormats, route: Route, given: Message[Any, Any]) -> Parts:
     """Returns the bytes of a message, of which the value and the key that are no bytes are encoded."""
     parts, value, key = parts_of(given), given.value, given.key
     if _is_plain(value) and _is_plain(key):
         return parts
-    made = encoder(Outgoing(str(route.topic), value, key, parts.headers))
-    data = made.value if _is_plain(made.value) else app.codec.encode(made.value)
+    made = formats(Outgoing(str(route.topic), value, key, parts.headers))
+    data = made.value if _is_plain(made.value) else app.format.encode(made.value)
     return parts._replace(
         value=parts.value if _is_plain(value) else data,
         key=made.key if _is_plain(made.key) and not _is_plain(key) else parts.key,

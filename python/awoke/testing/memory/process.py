@@ -50,7 +50,7 @@ class MemoryProcess:
 
     def __init__(self, app: App, route: Route, sent: Callable[[Sent], object]) -> None:
         self.app, self.route = app, without_jitter(route)
-        self.settings, self.encoder = app.settings, app.encoder
+        self.settings, self.topic_formats = app.settings, app.topic_formats
         self.group = route.group or self.settings.group or app.name
         self.events = MemoryEvents(app.events)
         self.memory = MemoryProducer(app, sent)

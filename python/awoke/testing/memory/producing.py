@@ -102,9 +102,9 @@ class MemoryProducer:
     def encoded(self, topic: str, record: Record) -> Sent:
         """Returns a record as brokers get it, through the app's middleware. Raises as `produce`."""
         steps = self._app.middleware
-        own = [each for each in steps if each is not self._app.encoder]
+        own = [each for each in steps if each is not self._app.topic_formats]
         plain = through(own, Outgoing(topic, *record))
-        message = self._app.encoder(plain) if len(own) < len(steps) else plain
+        message = self._app.topic_formats(plain) if len(own) < len(steps) else plain
         headers = headers_of(message.headers)
         data, key = self._bytes(message.value), message.key
         if not isinstance(key, bytes | str | None):
@@ -115,7 +115,7 @@ class MemoryProducer:
     def _bytes(self, value: Any) -> bytes | None:
         if value is None or isinstance(value, bytes):
             return value
-        return value.encode() if isinstance(value, str) else self._app.codec.encode(value)
+        return value.encode() if isinstance(value, str) else self._app.format.encode(value)
 
     def keep(self, sent: Sent) -> DeliveryHandle:
         """Keeps a record; returns its handle, which has its answer."""

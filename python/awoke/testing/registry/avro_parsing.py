@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from awoke.payloads.formats.avro_resolution import NAMED_KINDS, AvroSchema
 from awoke.testing.registry.libraries import library
 from awoke.testing.registry.refusal import invalid_schema
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FULL_NAME = re.compile(rf"{NAME.pattern}(\.{NAME.pattern})*")
-NAMED_KINDS = ("record", "error", "enum", "fixed")
-
-
-class AvroSchema(NamedTuple):
-    """A schema as fastavro parses it: names are full names."""
-
-    root: Any
-    names: dict[str, Any]
-    """The named types of the schema and of its references, by their full names."""
 
 
 def parse(document: Any, references: Iterable[Any] = ()) -> AvroSchema:
-    """Returns a schema with the named types of its references. These come before the schemas that refer to them.
+    """Returns a schema as fastavro parses it, with the named types of its references.
+
+    These come before the schemas that refer to them.
 
     Raises:
         Refusal: It is no Avro schema (42201).

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from awoke.payloads.registry.compatibility import LEVELS
 from awoke.testing.registry.kinds import Parsed, incompatibilities
 from awoke.testing.registry.refusal import invalid_level, subject_not_found
-
-LEVELS = (
-    "NONE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-)
 
 
 class Earlier(NamedTuple):
@@ -33,7 +24,7 @@ def checked(level: object) -> str:
         Refusal: There is no such level (42203).
     """
     if not isinstance(level, str) or level.upper() not in LEVELS:
-        raise invalid_level(level, LEVELS)
+        raise invalid_level(level, tuple(LEVELS))
     return level.upper()
 
 
@@ -41,7 +32,7 @@ def compared(level: str, versions: Sequence[Earlier]) -> Sequence[Earlier]:
     """Returns those of a subject's versions that a new schema must be compatible with: all, the latest or none."""
     if level == "NONE":
         return ()
-    return versions if level.endswith("_TRANSITIVE") else versions[-1:]
+    return versions if LEVELS[level].is_transitive else versions[-1:]
 
 
 def reasons(level: str, new: Parsed, versions: Sequence[Earlier]) -> list[str]:
@@ -52,10 +43,10 @@ def reasons(level: str, new: Parsed, versions: Sequence[Earlier]) -> list[str]:
     found: list[str] = []
     for earlier in versions:
         name = f"version {earlier.number}"
-        if level.startswith(("BACKWARD", "FULL")):
+        if LEVELS[level].reads_earlier:
             messages = incompatibilities(new, earlier.schema)
             found += [f"{each} (reader: the new schema, writer: {name})" for each in messages]
-        if level.startswith(("FORWARD", "FULL")):
+        if LEVELS[level].is_read_by_earlier:
             messages = incompatibilities(earlier.schema, new)
             found += [f"{each} (reader: {name}, writer: the new schema)" for each in messages]
     return found

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from awoke.payloads.formats import avro_resolution
+from awoke.payloads.formats.avro_resolution import AvroSchema
 from awoke.payloads.registry.schema import Schema
-from awoke.testing.registry import avro_parsing, avro_rules, json_parsing, json_rules
-from awoke.testing.registry.avro_parsing import AvroSchema
+from awoke.testing.registry import avro_parsing, json_parsing, json_rules
 from awoke.testing.registry.json_parsing import JsonSchema
 from awoke.testing.registry.refusal import invalid_schema
 
@@ -74,7 +75,7 @@ def incompatibilities(reader: Parsed, writer: Parsed) -> Sequence[str]:
     Every change of a Protobuf schema counts as compatible.
     """
     if isinstance(reader, AvroSchema) and isinstance(writer, AvroSchema):
-        return avro_rules.incompatibilities(reader, writer)
+        return avro_resolution.incompatibilities(reader, writer)
     if isinstance(reader, JsonSchema) and isinstance(writer, JsonSchema):
         return json_rules.incompatibilities(reader, writer)
     if isinstance(reader, str) and isinstance(writer, str):

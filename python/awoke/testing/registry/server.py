@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any
 
 from awoke.errors import ConfigError
+from awoke.payloads.registry.compatibility import LEVELS
 from awoke.testing.registry import refusal
-from awoke.testing.registry.compatibility import LEVELS
 from awoke.testing.registry.libraries import library
 from awoke.testing.registry.refusal import Refusal
 from awoke.testing.registry.routes import Answer, Request, Routes, refused

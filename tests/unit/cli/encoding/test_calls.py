@@ -10,7 +10,6 @@ import pytest
 
 from awoke.cli.encoding.calls import ArgumentFormat, RawFormat, ResultTexts, chosen
 from awoke.errors import AwokeError, ConfigError, DecodeError, EncodeError
-from awoke.payloads.formats.format import Encoded, Place
 from awoke.payloads.formats.protobuf_schemas import Indexes
 from awoke.payloads.registry import RegistryRefused, Schema, SchemaRegistry
 from awoke.payloads.registry.schemas import Schemas, loading
@@ -20,7 +19,7 @@ from awoke.rpc.forms import closed
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.protobuf_classes import SHOP_TEXT
 
-PLACE = Place("shop.rpc.calls.price", "value")
+TOPIC = "shop.rpc.calls.price"
 SUBJECT = "shop.rpc.calls.price-value"
 AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 JSON = json.dumps({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]})
@@ -41,7 +40,7 @@ def write() -> Iterator[Write]:
         def write(schema: Schema | None, **fields: Any) -> bytes:
             if schema is not None:
                 client.register(SUBJECT, schema)
-            return loading(form().encoder(PLACE, schemas))(fields).data  # type: ignore[no-any-return]
+            return loading(form().encoder(TOPIC, "value", schemas))(fields)[0]  # type: ignore[no-any-return]
 
         yield write
 
@@ -80,7 +79,7 @@ def test_a_format_without_schemas_is_refused() -> None:
 
 def test_nothing_is_read() -> None:
     with pytest.raises(TypeError):
-        form().decoder(PLACE, Schemas.none())
+        form().decoder(TOPIC, "value", Schemas.none())
 
 
 def test_errors_of_the_registry_say_what_needs_it() -> None:
@@ -127,28 +126,26 @@ def schemas() -> Iterator[Schemas]:
 
 
 def test_bytes_and_headers_stay_together() -> None:
-    place = forms.result_place("shop", "price")
-    read = forms.reader(RawFormat(), place, Schemas.none())
-    assert read(b"{}") == Encoded(b"{}")
-    encoded = Encoded(b"x", (("name", b"value"),))
+    topic = forms.result_topic("shop", "price")
+    read = forms.reader(RawFormat(), topic, Schemas.none())
+    assert read(b"{}") == (b"{}", ())
+    encoded = (b"x", (("name", b"value"),))
     assert read(closed(encoded)) == encoded
     assert read(closed(None)) is None
-    with pytest.raises(TypeError):
-        RawFormat().encoder(place, Schemas.none())
 
 
 def test_json_needs_no_registry() -> None:
     results = ResultTexts("shop", "price", Schemas.none())
-    assert results.json(Encoded(b'{"a": "caf\xc3\xa9"}')) == '{"a": "caf\u00e9"}'
+    assert results.json((b'{"a": "caf\xc3\xa9"}', ())) == '{"a": "caf\u00e9"}'
     assert results.json(None) == "null"
 
 
 def test_what_names_a_schema_is_read_by_it(schemas: Schemas) -> None:
     results, text = ResultTexts("shop", "price", schemas), '{"id":7,"seal":"/w=="}'
-    assert results.json(Encoded(b"\0\0\0\0\1\x0e\2\xff")) == text
+    assert results.json((b"\0\0\0\0\1\x0e\2\xff", ())) == text
     guid = schemas.registry.schema(1).guid or schemas.registry.latest("prices-value").guid
     assert guid is not None
-    assert results.json(Encoded(b"\x0e\2\xff", ((GUID_HEADER, header_value(guid)),))) == text
+    assert results.json((b"\x0e\2\xff", ((GUID_HEADER, header_value(guid)),))) == text
 
 
 @pytest.mark.parametrize(
@@ -163,10 +160,10 @@ def test_what_names_a_schema_is_read_by_it(schemas: Schemas) -> None:
 )
 def test_a_result_that_can_not_be_read_is_one_line(schemas: Schemas, data: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
-        ResultTexts("shop", "price", schemas).json(Encoded(data))
+        ResultTexts("shop", "price", schemas).json((data, ()))
 
 
 def test_a_result_without_a_registry_says_that_the_call_was_executed() -> None:
     with pytest.raises(ConfigError, match=r"shop\.price was executed, and its result names a schema") as refused:
-        ResultTexts("shop", "price", Schemas.none()).json(Encoded(b"\0\0\0\0\1\x0e"))
+        ResultTexts("shop", "price", Schemas.none()).json((b"\0\0\0\0\1\x0e", ()))
     assert refused.value.property == "registry_url"

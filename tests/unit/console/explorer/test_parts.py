@@ -13,8 +13,9 @@ import pytest
 import awoke
 from awoke.console.explorer.parts import BYTES_MAX, TEXT_MAX, Parts, RouteDecoders, json_of
 from awoke.declare.secret_topics import SecretPart, SecretTopics, secrets_of
-from awoke.payloads.formats.format import decoding_of
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.registry import Schema, SchemaRegistry
+from awoke.payloads.registry.schemas import NO_SCHEMAS
 from awoke.payloads.secret_paths import SecretPaths
 from awoke.settings import load
 from awoke.testing.registry import EmbeddedRegistry
@@ -31,7 +32,7 @@ class Order(msgspec.Struct):
 
 @pytest.fixture
 def parts() -> Iterator[Parts]:
-    routes = {"orders": RouteDecoders.of((Order, None), decoding_of(Order, None, "orders"))}
+    routes = {"orders": RouteDecoders.of((Order, None), BY_TYPE, "orders", NO_SCHEMAS)}
     with Parts(SETTINGS, routes, reveals=True) as found:
         yield found
 
@@ -129,7 +130,7 @@ class Payment(msgspec.Struct):
 
 @pytest.fixture
 def masking() -> Iterator[Parts]:
-    routes = {"payments": RouteDecoders.of((Payment, None), decoding_of(Payment, None, "payments"))}
+    routes = {"payments": RouteDecoders.of((Payment, None), BY_TYPE, "payments", NO_SCHEMAS)}
     secrets = SecretTopics(secrets_of("payments", Payment))
     with Parts(SETTINGS, routes, secrets, reveals=True) as found:
         yield found

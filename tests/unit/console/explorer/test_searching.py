@@ -13,7 +13,8 @@ from awoke.console.explorer.parts import Parts, RouteDecoders
 from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
 from awoke.declare.secret_topics import SecretTopics, secrets_of
-from awoke.payloads.formats.format import decoding_of
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.registry.schemas import NO_SCHEMAS
 from awoke.settings import load
 from tests.support.messages import changed, stored_message
 
@@ -28,9 +29,7 @@ class Order(msgspec.Struct, array_like=True):
 @pytest.fixture
 def parts() -> Iterator[Parts]:
     form = awoke.msgpack(Order)
-    with Parts(
-        SETTINGS, {"orders": RouteDecoders.of((form, None), decoding_of(form, None, "orders"))}, reveals=True
-    ) as it:
+    with Parts(SETTINGS, {"orders": RouteDecoders.of((form, None), BY_TYPE, "orders", NO_SCHEMAS)}, reveals=True) as it:
         yield it
 
 
@@ -120,7 +119,7 @@ def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool, h
     kinds = Payment, Payment
     message: Any = stored_message(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
     broken: Any = stored_message(b"0815", b"4711", [], "orders")
-    routes = {"orders": RouteDecoders.of(kinds, decoding_of(*kinds, "orders"))} if has_types else {}
+    routes = {"orders": RouteDecoders.of(kinds, BY_TYPE, "orders", NO_SCHEMAS)} if has_types else {}
     with Parts(SETTINGS, routes, SecretTopics(secrets_of("orders", *kinds)), reveals=True) as parts:
         matches = matcher(SearchQuery(topic="orders", **changes), parts)
         assert matches(message) is is_hit

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from awoke.operate.asyncapi.components import Components
-from awoke.payloads.formats import BY_TYPE, TypeCodec
+from awoke.payloads.formats import BY_TYPE, Format
 
 
 class Line(msgspec.Struct):
@@ -47,11 +47,11 @@ def test_a_plain_type_is_written_where_it_is_used() -> None:
     assert components.schemas == {}
 
 
-class Foreign(TypeCodec):
-    """A codec of the user's."""
+class Foreign(Format):
+    """A format of the user's."""
 
 
-def test_a_codec_of_the_users_leaves_the_content_type_open() -> None:
+def test_a_format_of_the_users_leaves_the_content_type_open() -> None:
     message = Components(Foreign()).message("Line", Line)
     assert "contentType" not in message
     assert message["payload"] == {"$ref": "#/components/schemas/Line"}

@@ -10,7 +10,7 @@ import pytest
 from awoke.errors import AwokeError
 from awoke.operate.dead_letters.letters import Letter
 from awoke.operate.dead_letters.targets import TOPIC_BYTES_MAX, ReplayTargets, shortened, summary
-from awoke.payloads.dead_letter import Origin
+from awoke.payloads.dead_letter import LetterOrigin
 
 
 def never(topic: str) -> bool:
@@ -20,7 +20,7 @@ def never(topic: str) -> bool:
 def letter_to(topic: str, **more: Any) -> Letter:
     """A dead letter that names a topic."""
     message: Any = None
-    return Letter(message, Origin(topic, 0, 5, None, "group", 3, "ValueError", "no", 1_760_000_000_000, **more))
+    return Letter(message, LetterOrigin(topic, 0, 5, None, "group", 3, "ValueError", "no", 1_760_000_000_000, **more))
 
 
 def test_a_topic_is_foreign_unless_the_operator_or_the_app_names_it() -> None:

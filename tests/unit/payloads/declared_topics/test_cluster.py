@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import awoke
-from awoke.payloads.declared_topics.cluster import Cluster, Described
+from awoke.payloads.declared_topics.differences import DescribesTopics, TopicCluster
 from tests.support.clusters import MockCluster
 from tests.support.fake_topics import FakeTopics
 from tests.support.protocols import missing_parts, parts_of
@@ -11,11 +11,11 @@ from tests.support.protocols import missing_parts, parts_of
 
 def test_an_admin_client_has_every_part(mock_cluster: MockCluster) -> None:
     with awoke.Admin(mock_cluster.bootstrap_servers) as admin:
-        cluster: Cluster = admin  # mypy compares the types of its parts.
-        assert missing_parts(Cluster, cluster) == set()
+        cluster: TopicCluster = admin  # mypy compares the types of its parts.
+        assert missing_parts(TopicCluster, cluster) == set()
 
 
 def test_the_fake_of_the_tests_has_every_part() -> None:
-    fake: Cluster = FakeTopics()  # mypy compares the types of its parts.
-    assert missing_parts(Cluster, fake) == set()
-    assert parts_of(Described) < parts_of(Cluster)
+    fake: TopicCluster = FakeTopics()  # mypy compares the types of its parts.
+    assert missing_parts(TopicCluster, fake) == set()
+    assert parts_of(DescribesTopics) < parts_of(TopicCluster)

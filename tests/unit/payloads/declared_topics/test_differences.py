@@ -6,13 +6,13 @@ import pytest
 
 from awoke.payloads.declared_topics.declaration import Declaration
 from awoke.payloads.declared_topics.differences import (
-    Difference,
+    DifferenceRow,
     PartitionsExtra,
     PartitionsMissing,
     ReplicationDiffers,
-    Row,
     SettingDiffers,
     SettingsDiffer,
+    TopicDifference,
     TopicMissing,
     numbers_that_differ,
     settings_that_differ,
@@ -20,7 +20,7 @@ from awoke.payloads.declared_topics.differences import (
 from tests.support.fake_topics import FakeTopics, Setting
 
 
-def numbers(declaration: Declaration, *replicas: int) -> list[Difference]:
+def numbers(declaration: Declaration, *replicas: int) -> list[TopicDifference]:
     found = FakeTopics(orders=list(replicas)).describe_topic("orders")
     return list(numbers_that_differ("orders", declaration, found))
 
@@ -33,7 +33,7 @@ def test_equal_numbers_and_undeclared_ones_do_not_differ() -> None:
 def test_fewer_partitions_are_increased_with_a_note_about_keys() -> None:
     (found,) = numbers(Declaration(12, None, {}), 1, 1)
     assert found == PartitionsMissing(topic="orders", found=2, declared=12)
-    assert found.rows() == [Row("orders", "partitions", "2", "12", "add 10")]
+    assert found.rows() == [DifferenceRow("orders", "partitions", "2", "12", "add 10")]
     assert found.is_made
     assert "later messages of a key may go to another one" in (found.note or "")
     cluster = FakeTopics(orders=[1, 1])
@@ -44,7 +44,7 @@ def test_fewer_partitions_are_increased_with_a_note_about_keys() -> None:
 def test_more_partitions_are_reported_only() -> None:
     (found,) = numbers(Declaration(1, None, {}), 1, 1, 1)
     assert found == PartitionsExtra(topic="orders", found=3, declared=1)
-    assert found.rows() == [Row("orders", "partitions", "3", "1", "none")]
+    assert found.rows() == [DifferenceRow("orders", "partitions", "3", "1", "none")]
     assert not found.is_made
     assert "declare 3, or copy" in (found.note or "")
 
@@ -52,7 +52,7 @@ def test_more_partitions_are_reported_only() -> None:
 def test_another_replication_is_reported_with_the_way_to_change_it() -> None:
     (found,) = numbers(Declaration(None, 3, {}), 3, 1, 2, 1)
     assert found == ReplicationDiffers(topic="orders", found=(1, 2, 3), declared=3)
-    assert found.rows() == [Row("orders", "replication", "1 and 2 and 3", "3", "none")]
+    assert found.rows() == [DifferenceRow("orders", "replication", "1 and 2 and 3", "3", "none")]
     assert not found.is_made
     assert "kafka-reassign-partitions.sh" in (found.note or "")
 
@@ -66,7 +66,7 @@ def test_another_replication_is_reported_with_the_way_to_change_it() -> None:
 )
 def test_a_missing_topic_is_created_as_declared(declaration: Declaration, made: tuple[object], said: str) -> None:
     missing, cluster = TopicMissing(topic="orders", declaration=declaration), FakeTopics()
-    assert missing.rows() == [Row("orders", "topic", "missing", said, "create it")]
+    assert missing.rows() == [DifferenceRow("orders", "topic", "missing", said, "create it")]
     assert (missing.is_made, missing.note) == (True, None)
     assert missing.make(cluster) == f"topic orders created: {said}"
     assert cluster.made == [made]
@@ -78,7 +78,10 @@ def test_settings_that_differ_are_set_together_and_others_are_left_alone() -> No
     assert differs == SettingsDiffer(
         topic="orders", settings=(SettingDiffers("b", "2", "5"), SettingDiffers("c", "3", "6"))
     )
-    assert differs.rows() == [Row("orders", "b", "2", "5", "set it"), Row("orders", "c", "3", "6", "set it")]
+    assert differs.rows() == [
+        DifferenceRow("orders", "b", "2", "5", "set it"),
+        DifferenceRow("orders", "c", "3", "6", "set it"),
+    ]
     assert (differs.is_made, differs.note) == (True, None)
 
 
@@ -93,5 +96,5 @@ def test_settings_are_altered_in_one_request() -> None:
 
 def test_a_setting_that_the_brokers_do_not_list_is_noted() -> None:
     (differs,) = settings_that_differ("orders", {"retntion.ms": "5"}, {})
-    assert differs.rows() == [Row("orders", "retntion.ms", "unknown", "5", "set it")]
+    assert differs.rows() == [DifferenceRow("orders", "retntion.ms", "unknown", "5", "set it")]
     assert differs.note == "orders: the brokers list no setting retntion.ms"

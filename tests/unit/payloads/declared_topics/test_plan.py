@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import awoke
-from awoke.payloads.declared_topics.collection import DeclaredTopics
 from awoke.payloads.declared_topics.plan import Unread, apply, compared_settings, plan_of
+from awoke.payloads.topics import DeclaredTopics
 from tests.support.fake_topics import FakeTopics
 
 DENIED = awoke.AuthorizationFailed("not allowed", 29, "TOPIC_AUTHORIZATION_FAILED")

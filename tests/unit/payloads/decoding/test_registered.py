@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from awoke.errors import ConfigError, DecodeError
-from awoke.payloads.decoding.registered import Decoded, RegisteredFormat, Shown, part_of
-from awoke.payloads.formats.format import Place
+from awoke.payloads.decoding.registered import Decoded, RegisteredFormat, ShownPart, part_of
 from awoke.payloads.registry import RegistryUnavailable, Schema, SchemaNotFound, SchemaRegistry
 from awoke.payloads.registry.schemas import Schemas
 from awoke.payloads.registry.wire_format import header_value, prefix
@@ -43,7 +42,7 @@ def written() -> Iterator[Written]:
         order = client.register("orders-value", Schema(json.dumps(ORDER)))
         payment = client.register("payments-value", Schema(json.dumps(PAYMENT), "JSON"))
         schemas = Schemas(lambda: client)
-        yield Written(order, payment, RegisteredFormat(schemas).decoder(Place("orders", "value"), schemas))
+        yield Written(order, payment, RegisteredFormat(schemas).decoder("orders", "value", schemas))
 
 
 AVRO = b"\x06tea\x02\x02\xff"
@@ -71,7 +70,7 @@ def test_no_content_controls_the_terminal(written: Written) -> None:
 
 def test_the_format_only_reads(written: Written) -> None:
     with pytest.raises(TypeError, match="only reads"):
-        RegisteredFormat(Schemas.none()).encoder(Place("orders", "value"), Schemas.none())
+        RegisteredFormat(Schemas.none()).encoder("orders", "value", Schemas.none())
 
 
 class FakeMessage:
@@ -95,18 +94,18 @@ DECODED = Decoded("1", 1)
 
 
 def test_a_decoded_part_is_shown_so() -> None:
-    assert part_of(FakeMessage(b"\0ab", DECODED), "value") == Shown("value", b"\0ab", DECODED)
-    assert part_of(FakeMessage(b"\0ab", DECODED), "key") == Shown("key", b"\0ab", DECODED)
+    assert part_of(FakeMessage(b"\0ab", DECODED), "value") == ShownPart("value", b"\0ab", DECODED)
+    assert part_of(FakeMessage(b"\0ab", DECODED), "key") == ShownPart("key", b"\0ab", DECODED)
 
 
 def test_a_tombstone_and_a_key_without_a_schema_are_no_failures() -> None:
-    assert part_of(FakeMessage(None, ValueError()), "value") == Shown("value", None)
-    assert part_of(FakeMessage(b"k1", ValueError()), "key") == Shown("key", b"k1")
+    assert part_of(FakeMessage(None, ValueError()), "value") == ShownPart("value", None)
+    assert part_of(FakeMessage(b"k1", ValueError()), "key") == ShownPart("key", b"k1")
 
 
 def test_a_key_that_names_its_schema_in_a_header_is_decoded() -> None:
     message = FakeMessage(b"k1", DECODED, [("__key_schema_id", b"")])
-    assert part_of(message, "key") == Shown("key", b"k1", DECODED)
+    assert part_of(message, "key") == ShownPart("key", b"k1", DECODED)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_a_key_that_names_its_schema_in_a_header_is_decoded() -> None:
     ],
 )
 def test_a_part_that_does_not_decode_has_a_note(cause: Exception, note: str) -> None:
-    assert part_of(FakeMessage(b"ab", cause), "value") == Shown("value", b"ab", note=note)
+    assert part_of(FakeMessage(b"ab", cause), "value") == ShownPart("value", b"ab", note=note)
 
 
 @pytest.mark.parametrize("cause", [RegistryUnavailable("away"), ConfigError("no fastavro"), KeyboardInterrupt()])

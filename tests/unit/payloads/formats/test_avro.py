@@ -14,12 +14,12 @@ import pydantic
 import pytest
 
 import awoke
-from awoke.payloads.formats import Place
 from awoke.payloads.registry import Reference, Schema, record_name, topic_record_name
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import SchemaNeeded
 from tests.support.known_schemas import KnownSchemas
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 
 
 class Line(msgspec.Struct):
@@ -63,30 +63,29 @@ def written(schema: Schema, value: Any) -> bytes:
 
 
 def decoded(form: awoke.Format, schemas: KnownSchemas, data: bytes, headers: Any = ()) -> Any:
-    decode: Any = form.decoder(VALUES, schemas)
+    decode: Any = form.decoder(*VALUES, schemas)
     return decode(data, list(headers))
 
 
 def test_a_struct_goes_there_and_back() -> None:
     schemas, form = KnownSchemas(), awoke.avro(Order)
-    encoded = form.encoder(VALUES, schemas)(ORDER)
-    assert encoded.headers == ()
-    assert encoded.data[:5] == b"\0\0\0\0\1"
-    assert decoded(form, schemas, encoded.data) == ORDER
+    data, headers = form.encoder(*VALUES, schemas)(ORDER)
+    assert (data[:5], headers) == (b"\0\0\0\0\1", ())
+    assert decoded(form, schemas, data) == ORDER
     assert schemas.subjects == ["orders-value"]
 
 
 def test_a_model_of_pydantic_goes_there_and_back() -> None:
     schemas, form = KnownSchemas(), awoke.avro(Model)
     order = Model(id=7, at=datetime.datetime(2026, 11, 23, 9, 30, tzinfo=datetime.UTC))
-    assert decoded(form, schemas, form.encoder(VALUES, schemas)(order).data) == order
+    assert decoded(form, schemas, form.encoder(*VALUES, schemas)(order)[0]) == order
 
 
 def test_dicts_are_written_and_read_by_the_registry_s_schema() -> None:
     schemas, form = KnownSchemas(V1), awoke.avro()
-    encoded = form.encoder(VALUES, schemas)({"id": 1, "old": "x"})
-    assert encoded.data == b"\0\0\0\0\1" + written(V1, {"id": 1, "old": "x"})
-    assert decoded(form, schemas, encoded.data) == {"id": 1, "old": "x"}
+    encoded = form.encoder(*VALUES, schemas)({"id": 1, "old": "x"})
+    assert encoded[0] == b"\0\0\0\0\1" + written(V1, {"id": 1, "old": "x"})
+    assert decoded(form, schemas, encoded[0]) == {"id": 1, "old": "x"}
 
 
 def test_bytes_of_java_are_read() -> None:
@@ -97,7 +96,7 @@ def test_bytes_of_java_are_read() -> None:
 
 def test_a_header_names_the_schema_and_leaves_the_payload_bare() -> None:
     schemas, form = KnownSchemas(), awoke.avro(Cancelled, wire="header")
-    data, headers = form.encoder(VALUES, schemas)(Cancelled(7))
+    data, headers = form.encoder(*VALUES, schemas)(Cancelled(7))
     ((name, value),) = headers
     assert (name, len(value), value[0], data) == ("__value_schema_id", 17, 1, b"\x0e")
     assert decoded(form, schemas, data, headers) == Cancelled(7)
@@ -105,7 +104,7 @@ def test_a_header_names_the_schema_and_leaves_the_payload_bare() -> None:
 
 
 def test_a_registry_without_guids_is_an_error_for_headers() -> None:
-    encode = awoke.avro(Cancelled, wire="header").encoder(VALUES, KnownSchemas(has_guids=False))
+    encode = awoke.avro(Cancelled, wire="header").encoder(*VALUES, KnownSchemas(has_guids=False))
     with pytest.raises(awoke.EncodeError, match="wire='prefix'"):
         encode(Cancelled(7))
 
@@ -132,9 +131,9 @@ def test_a_field_that_nobody_has_written_and_without_default_is_an_error() -> No
 
 def test_a_topic_with_several_records_is_read_by_their_names() -> None:
     form, schemas = awoke.avro(Order | Cancelled), KnownSchemas()
-    encode = form.encoder(VALUES, schemas)
+    encode = form.encoder(*VALUES, schemas)
     schemas.known = [form._own[each].schema for each in (Order, Cancelled)]  # type: ignore[misc]
-    assert [decoded(form, schemas, encode(each).data) for each in (ORDER, Cancelled(7))] == [ORDER, Cancelled(7)]
+    assert [decoded(form, schemas, encode(each)[0]) for each in (ORDER, Cancelled(7))] == [ORDER, Cancelled(7)]
     with pytest.raises(awoke.EncodeError, match="Line is none of Cancelled, Order"):
         encode(Line("a"))
     schemas.known = [Schema('{"type": "record", "name": "shop.Refund", "fields": []}')]
@@ -145,7 +144,7 @@ def test_a_topic_with_several_records_is_read_by_their_names() -> None:
 def test_subjects_are_named_by_the_record_where_that_is_wanted() -> None:
     for strategy, subject in ((record_name, "shop.Order"), (topic_record_name, "orders-shop.Order")):
         schemas = KnownSchemas()
-        awoke.avro(Order, namespace="shop", subject=strategy).encoder(VALUES, schemas)(ORDER)
+        awoke.avro(Order, namespace="shop", subject=strategy).encoder(*VALUES, schemas)(ORDER)
         assert schemas.subjects == [subject]
 
 
@@ -158,9 +157,9 @@ def test_a_schema_may_refer_to_another() -> None:
     )
     schemas = KnownSchemas(order)
     schemas.referred = {order: {"Line": line}}
-    encoded = awoke.avro().encoder(VALUES, schemas)({"line": {"sku": "a"}})
-    assert encoded.data == b"\0\0\0\0\1\x02a"
-    assert decoded(awoke.avro(), schemas, encoded.data) == {"line": {"sku": "a"}}
+    encoded = awoke.avro().encoder(*VALUES, schemas)({"line": {"sku": "a"}})
+    assert encoded[0] == b"\0\0\0\0\1\x02a"
+    assert decoded(awoke.avro(), schemas, encoded[0]) == {"line": {"sku": "a"}}
 
 
 @pytest.mark.parametrize(
@@ -216,18 +215,18 @@ def test_a_field_that_the_latest_version_lacks_is_refused_and_not_left_out() -> 
         id: int
         note: str = ""
 
-    encode = awoke.avro(Cancelled).encoder(VALUES, KnownSchemas(latest))
+    encode = awoke.avro(Cancelled).encoder(*VALUES, KnownSchemas(latest))
     with pytest.raises(ValueError, match="note"):
         encode(Cancelled(7, "secret"))
 
 
 def test_a_generic_type_is_no_union() -> None:
     schemas, form = KnownSchemas(), awoke.avro(list[Cancelled])
-    assert decoded(form, schemas, form.encoder(VALUES, schemas)([Cancelled(7)]).data) == [Cancelled(7)]
+    assert decoded(form, schemas, form.encoder(*VALUES, schemas)([Cancelled(7)])[0]) == [Cancelled(7)]
     mapping = awoke.avro(dict[str, Any])
     assert decoded(mapping, KnownSchemas(V1), b"\0\0\0\0\1\x02\x02x") == {"id": 1, "old": "x"}
 
 
 def test_a_value_that_does_not_fit_the_registered_schema_is_refused() -> None:
     with pytest.raises(Exception, match="old"):
-        awoke.avro().encoder(VALUES, KnownSchemas(V1))({"id": 1})
+        awoke.avro().encoder(*VALUES, KnownSchemas(V1))({"id": 1})

@@ -11,14 +11,14 @@ import pytest
 
 import awoke
 from awoke import CloudEvent
-from awoke.payloads.formats import Place
-from awoke.payloads.formats.codec import TypeCodec
-from awoke.payloads.formats.format import Coding, decoding_of, encoder_of
-from awoke.payloads.registry.schemas import Schemas
+from awoke.payloads.formats.format import encoder_of
+from awoke.payloads.registry.schema import Part
+from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
+from tests.support.formats import decoder_for
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Line
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 TIME = datetime.datetime(2026, 11, 23, 9, 30, tzinfo=datetime.UTC)
 
 
@@ -32,12 +32,12 @@ def event(data: Any = None, **more: Any) -> awoke.CloudEvent[Any]:
 
 
 def there(form: awoke.Format, value: Any, schemas: Any = None) -> tuple[bytes, dict[str, bytes]]:
-    data, headers = form.encoder(VALUES, schemas or Schemas.none())(value)
+    data, headers = form.encoder(*VALUES, schemas or Schemas.none())(value)
     return data, dict(headers)
 
 
 def back(form: awoke.Format, data: bytes, headers: dict[str, Any], schemas: Any = None) -> awoke.CloudEvent[Any]:
-    decode: Any = form.decoder(VALUES, schemas or Schemas.none())
+    decode: Any = form.decoder(*VALUES, schemas or Schemas.none())
     found: awoke.CloudEvent[Any] = decode(data, list(headers.items()))
     return found
 
@@ -156,7 +156,7 @@ def test_what_can_not_be_an_event_is_not_sent() -> None:
     with pytest.raises(awoke.ConfigError, match="mode='binary'"):
         awoke.cloudevents(awoke.msgpack(Order), mode="structured")
     with pytest.raises(awoke.ConfigError, match="a key is no event"):
-        form.encoder(Place("orders", "key"), Schemas.none())
+        form.encoder("orders", "key", Schemas.none())
 
 
 def test_a_new_event_has_an_id_and_a_time() -> None:
@@ -178,33 +178,29 @@ def test_a_route_takes_events() -> None:
         def contradicts(message: awoke.Message[Order]) -> None: ...
 
 
-class Shouting(TypeCodec):
+class Shouting(awoke.Format):
     """Text in capital letters."""
 
     def encode(self, value: Any) -> bytes:
         return repr(value).upper().encode()
 
-    def decoder(self, value_type: Any) -> Any:
-        return lambda data: ("read", data)
+    def decode(self, data: bytes) -> Any:
+        return ("read", data)
 
 
-def test_data_of_a_plain_type_is_encoded_by_the_app_s_codec_and_is_json_in_a_document() -> None:
-    event, place, coding = (
-        CloudEvent(data=Order(7), type="t", source="/s"),
-        Place("orders", "value"),
-        Coding(Shouting()),
-    )
+def test_data_of_a_plain_type_is_encoded_by_the_app_s_default_format_and_is_json_in_a_document() -> None:
+    event, default = CloudEvent(data=Order(7), type="t", source="/s"), Shouting()
     for mode, found in (("binary", ("read", b"ORDER(ID=7)")), ("structured", Order(7))):
         form = awoke.cloudevents(Order, mode=mode)  # type: ignore[arg-type]
-        encode, decode = encoder_of(form, place, coding), decoding_of(form, None, "orders", coding).value
-        assert encode is not None and decode is not None  # noqa: PT018
+        encode, decode = encoder_of(form, *VALUES, default, NO_SCHEMAS), decoder_for(form, default)
+        assert encode is not None
         data, headers = encode(event)
         assert decode(data, list(headers)).data == found
 
 
 def test_a_message_of_protobuf_is_base64_in_a_document() -> None:
-    form, place = awoke.cloudevents(Line, mode="structured"), Place("orders", "value")
-    data, headers = form.encoder(place, Schemas.none())(CloudEvent(data=Line(sku="a"), type="t", source="/s"))
+    form = awoke.cloudevents(Line, mode="structured")
+    data, headers = form.encoder(*VALUES, Schemas.none())(CloudEvent(data=Line(sku="a"), type="t", source="/s"))
     assert msgspec.json.decode(data)["data_base64"] == "CgFh"
-    decode: Any = form.decoder(place, Schemas.none())
+    decode: Any = form.decoder(*VALUES, Schemas.none())
     assert decode(data, list(headers)).data == Line(sku="a")

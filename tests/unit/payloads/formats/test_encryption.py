@@ -8,15 +8,17 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.payloads.formats import Place
-from awoke.payloads.formats.codec import TypeCodec
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.formats.encryption import HEADER
-from awoke.payloads.formats.format import Coding, check_loaded, decoding_of, encoder_of
-from awoke.payloads.registry.schemas import SchemaNeeded, Schemas, loading
-from awoke.payloads.topics import Topic, TopicEncoder
+from awoke.payloads.formats.format import encoder_of
+from awoke.payloads.registry.schema import Part
+from awoke.payloads.registry.schemas import NO_SCHEMAS, SchemaNeeded, Schemas, loading
+from awoke.payloads.topic_formats import TopicFormats
+from awoke.payloads.topics import Topic
+from tests.support.formats import decoder_for
 from tests.support.known_schemas import KnownSchemas
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 OLD, NEW = {"old": b"o" * 32}, {"old": b"o" * 32, "new": b"n" * 32}
 
 
@@ -25,12 +27,12 @@ class Order(msgspec.Struct):
 
 
 def there(form: awoke.Format, value: Any, schemas: Any = None) -> tuple[bytes, list[tuple[str, bytes]]]:
-    data, headers = form.encoder(VALUES, schemas or Schemas.none())(value)
+    data, headers = form.encoder(*VALUES, schemas or Schemas.none())(value)
     return data, list(headers)
 
 
 def back(form: awoke.Format, data: bytes, headers: Any, schemas: Any = None) -> Any:
-    decode: Any = form.decoder(VALUES, schemas or Schemas.none())
+    decode: Any = form.decoder(*VALUES, schemas or Schemas.none())
     return decode(data, headers)
 
 
@@ -84,7 +86,7 @@ def test_a_value_that_is_not_encrypted_is_read_only_where_that_is_said() -> None
 
 
 def test_what_is_sent_is_encrypted_unless_it_is_so_already() -> None:
-    encode = TopicEncoder([Topic("orders", value=awoke.encrypted(keys=OLD, current="old"))], Coding())
+    encode = TopicFormats([Topic("orders", value=awoke.encrypted(keys=OLD, current="old"))], BY_TYPE, NO_SCHEMAS)
     sent = encode(awoke.Outgoing("orders", b"secret"))
     assert sent.value != b"secret"
     assert encode(sent) is sent
@@ -97,30 +99,29 @@ def test_wrong_keys_are_refused_at_once_and_never_shown() -> None:
             awoke.encrypted(Order, keys=keys, current=current)  # type: ignore[arg-type]
         assert "short" not in str(caught.value)
     with pytest.raises(awoke.ConfigError, match="keys can't be encrypted"):
-        awoke.encrypted(Order, keys=OLD, current="old").encoder(Place("orders", "key"), Schemas.none())
+        awoke.encrypted(Order, keys=OLD, current="old").encoder("orders", "key", Schemas.none())
 
 
-class Shouting(TypeCodec):
+class Shouting(awoke.Format):
     """Text in capital letters."""
 
     def encode(self, value: Any) -> bytes:
         return repr(value).upper().encode()
 
-    def decoder(self, value_type: Any) -> Any:
-        return lambda data: ("read", data)
+    def decode(self, data: bytes) -> Any:
+        return ("read", data)
 
 
-def test_a_plain_type_is_encoded_by_the_app_s_codec() -> None:
-    secret, place = awoke.encrypted(Order, keys=OLD, current="old"), VALUES
-    coding = Coding(Shouting())
-    encode, decode = encoder_of(secret, place, coding), decoding_of(secret, None, "orders", coding).value
-    assert encode is not None and decode is not None  # noqa: PT018
+def test_a_plain_type_is_encoded_by_the_app_s_default_format() -> None:
+    secret, default = awoke.encrypted(Order, keys=OLD, current="old"), Shouting()
+    encode, decode = encoder_of(secret, *VALUES, default, NO_SCHEMAS), decoder_for(secret, default)
+    assert encode is not None
     data, headers = encode(Order(7))
     assert decode(data, list(headers)) == ("read", b"ORDER(ID=7)")
     assert back(secret, *there(secret, Order(7))) == Order(7), "the format itself is as it was"
     both = awoke.encrypted(awoke.cloudevents(Order), keys=OLD, current="old")
-    write, read = encoder_of(both, place, coding), decoding_of(both, None, "orders", coding).value
-    assert write is not None and read is not None  # noqa: PT018
+    write, read = encoder_of(both, *VALUES, default, NO_SCHEMAS), decoder_for(both, default)
+    assert write is not None
     data, headers = write(awoke.CloudEvent(data=Order(7), type="t", source="/s"))
     assert read(data, list(headers)).data == ("read", b"ORDER(ID=7)")
 
@@ -135,8 +136,8 @@ def test_the_schemas_of_the_format_inside_are_asked_for() -> None:
 
     for form in (awoke.encrypted(awoke.avro(Order), keys=OLD, current="old"), awoke.cloudevents(awoke.avro(Order))):
         with pytest.raises(SchemaNeeded):
-            check_loaded(form, VALUES, Asked())
-    check_loaded(awoke.encrypted(Order, keys=OLD, current="old"), VALUES, Asked())
+            form.check_loaded(*VALUES, Asked())
+    awoke.encrypted(Order, keys=OLD, current="old").check_loaded(*VALUES, Asked())
     assert asked == ["orders-value"] * 2
 
 
@@ -149,8 +150,8 @@ def test_keys_come_from_a_function_and_the_current_one_changes_meanwhile() -> No
 
     form = awoke.encrypted(Order, keys=find, current=lambda: current[0])
     with pytest.raises(SchemaNeeded):
-        check_loaded(form, VALUES, Schemas.none())
-    encode, decode = (loading(each(VALUES, Schemas.none())) for each in (form.encoder, form.decoder))
+        form.check_loaded(*VALUES, Schemas.none())
+    encode, decode = (loading(each(*VALUES, Schemas.none())) for each in (form.encoder, form.decoder))
     first, headers = encode(Order(7))
     store["new"], current[0] = NEW["new"], "new"
     second, later = encode(Order(8))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.payloads.formats.encryption_keys import KeyRing
+from awoke.payloads.formats.encryption import KeyRing
 from awoke.payloads.registry import RegistryUnavailable
 from awoke.payloads.registry.schemas import SchemaNeeded, loading
 

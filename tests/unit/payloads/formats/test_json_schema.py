@@ -10,12 +10,12 @@ import pydantic
 import pytest
 
 import awoke
-from awoke.payloads.formats import Place
 from awoke.payloads.formats.json_schema import schema_of
 from awoke.payloads.registry import Reference, Schema
+from awoke.payloads.registry.schema import Part
 from tests.support.known_schemas import KnownSchemas
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 
 
 class Order(msgspec.Struct):
@@ -35,14 +35,14 @@ STRICT = of_json({"type": "object", "properties": {"id": {"type": "integer"}}, "
 
 
 def decoded(form: awoke.Format, schemas: KnownSchemas, data: bytes, headers: Any = ()) -> Any:
-    decode: Any = form.decoder(VALUES, schemas)
+    decode: Any = form.decoder(*VALUES, schemas)
     return decode(data, list(headers))
 
 
 @pytest.mark.parametrize("value", [Order(7, "x"), Model(id=7)], ids=["msgspec", "pydantic"])
 def test_a_value_goes_there_and_back(value: Any) -> None:
     schemas, form = KnownSchemas(), awoke.json_schema(type(value))
-    data, headers = form.encoder(VALUES, schemas)(value)
+    data, headers = form.encoder(*VALUES, schemas)(value)
     assert (data[:6], headers) == (b"\0\0\0\0\1{", ())
     assert decoded(form, schemas, data) == value
     assert json.loads(schemas.known[0].text)["title"] == type(value).__name__
@@ -50,7 +50,7 @@ def test_a_value_goes_there_and_back(value: Any) -> None:
 
 def test_a_header_leaves_the_payload_bare() -> None:
     schemas, form = KnownSchemas(), awoke.json_schema(Order, wire="header")
-    data, headers = form.encoder(VALUES, schemas)(Order(7))
+    data, headers = form.encoder(*VALUES, schemas)(Order(7))
     assert data == b'{"id":7,"note":""}'
     assert decoded(form, schemas, data, headers) == Order(7)
 
@@ -63,13 +63,13 @@ def test_dicts_are_validated_by_the_schema_of_the_message() -> None:
             decoded(form, schemas, b"\0\0\0\0\1" + wrong)
         assert "secret" not in str(caught.value)
     with pytest.raises(ValueError, match="breaks the rule"):
-        form.encoder(VALUES, schemas)({"id": "x"})
+        form.encoder(*VALUES, schemas)({"id": "x"})
 
 
 def test_a_typed_value_is_validated_where_the_registry_has_another_schema() -> None:
     schemas = KnownSchemas(of_json({"type": "object", "properties": {"id": {"maximum": 5}}}))
-    encode = awoke.json_schema(Order).encoder(VALUES, schemas)
-    assert encode(Order(5)).data == b'\0\0\0\0\1{"id":5,"note":""}'
+    encode = awoke.json_schema(Order).encoder(*VALUES, schemas)
+    assert encode(Order(5))[0] == b'\0\0\0\0\1{"id":5,"note":""}'
     with pytest.raises(ValueError, match="rule 'maximum'"):
         encode(Order(6))
 

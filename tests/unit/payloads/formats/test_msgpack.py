@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.payloads.formats import Place
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 
 
 class Order(msgspec.Struct):
@@ -24,15 +24,15 @@ class Unknown:
 
 def test_values_go_there_and_back() -> None:
     form = awoke.msgpack(Order)
-    data, headers = form.encoder(VALUES, Schemas.none())(Order(7))
+    data, headers = form.encoder(*VALUES, Schemas.none())(Order(7))
     assert (data, headers) == (b"\x81\xa2id\x07", ())
-    assert form.decoder(VALUES, Schemas.none())(data) == Order(7)
+    assert form.decoder(*VALUES, Schemas.none())(data) == Order(7)
     anything = awoke.msgpack()
-    assert anything.decoder(VALUES, Schemas.none())(data) == {"id": 7}
+    assert anything.decoder(*VALUES, Schemas.none())(data) == {"id": 7}
 
 
 def test_other_bytes_do_not_decode() -> None:
-    decode: Any = awoke.msgpack(Order).decoder(VALUES, Schemas.none())
+    decode: Any = awoke.msgpack(Order).decoder(*VALUES, Schemas.none())
     for data in (b"", b"{}", b"\x81\xa2id\xa1x"):
         with pytest.raises(msgspec.MsgspecError):
             decode(data)

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.payloads.formats import Place
 from awoke.payloads.formats.protobuf import imports
 from awoke.payloads.registry import Schema
+from awoke.payloads.registry.schema import Part
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import SHOP_TEXT, Amount, Line, Note, Order
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 SHOP = Schema(SHOP_TEXT, "PROTOBUF")
 
 
 def decoded(kind: Any, schemas: KnownSchemas, data: bytes, headers: Any = ()) -> Any:
-    decode: Any = awoke.protobuf(kind).decoder(VALUES, schemas)
+    decode: Any = awoke.protobuf(kind).decoder(*VALUES, schemas)
     return decode(data, list(headers))
 
 
@@ -34,14 +34,14 @@ def decoded(kind: Any, schemas: KnownSchemas, data: bytes, headers: Any = ()) ->
 @pytest.mark.parametrize("known", [(), (SHOP,)], ids=["own schema", "the registry's text"])
 def test_a_message_goes_there_and_back(message: Any, begin: bytes, known: Any) -> None:
     schemas, kind = KnownSchemas(*known), type(message)
-    data, headers = awoke.protobuf(kind).encoder(VALUES, schemas)(message)
+    data, headers = awoke.protobuf(kind).encoder(*VALUES, schemas)(message)
     assert (data, headers) == (begin + message.SerializeToString(), ())
     assert decoded(kind, schemas, data) == message
 
 
 def test_a_header_has_the_place_of_the_message_too() -> None:
     schemas = KnownSchemas(SHOP)
-    data, headers = awoke.protobuf(Note, wire="header").encoder(VALUES, schemas)(Note(text="c"))
+    data, headers = awoke.protobuf(Note, wire="header").encoder(*VALUES, schemas)(Note(text="c"))
     ((name, value),) = headers
     assert (name, value[:1], value[17:], data) == ("__value_schema_id", b"\1", b"\4\2\0", b"\n\x01c")
     assert decoded(Note, schemas, data, headers) == Note(text="c")
@@ -64,9 +64,9 @@ def test_another_message_is_refused(data: bytes, words: str) -> None:
 def test_a_schema_without_the_message_is_an_error_of_the_sender() -> None:
     empty = Schema('syntax = "proto3"; message Other {}', "PROTOBUF")
     with pytest.raises(awoke.EncodeError, match=r"subject 'orders-value' has no message shop\.Line"):
-        awoke.protobuf(Line).encoder(VALUES, KnownSchemas(empty))(Line(sku="a"))
+        awoke.protobuf(Line).encoder(*VALUES, KnownSchemas(empty))(Line(sku="a"))
     with pytest.raises(awoke.EncodeError, match="is no Line"):
-        awoke.protobuf(Line).encoder(VALUES, KnownSchemas(SHOP))(Order())
+        awoke.protobuf(Line).encoder(*VALUES, KnownSchemas(SHOP))(Order())
 
 
 def test_imported_files_are_schemas_of_their_own() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.payloads.formats.codec import BY_TYPE, decoder_for
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.formats.protobuf_classes import class_in, encode, is_message
+from tests.support.formats import decoder_for
 from tests.support.protobuf_classes import Amount, Line
 
 
@@ -43,7 +44,7 @@ def test_the_codec_of_a_type_reads_and_writes_messages() -> None:
     assert (data, decode(data), maybe(data), maybe(None)) == (b"\n\x01a", message, message, None)
     with pytest.raises(TypeError):
         decode(None)
-    BY_TYPE.check_encodable(Line)
+    BY_TYPE.of(Line).check_writable()
 
 
 def test_a_message_that_can_not_be_written_is_an_error() -> None:

@@ -11,9 +11,9 @@ import pydantic
 import pytest
 
 from awoke.payloads.formats import pydantic_models
-from awoke.payloads.formats.codec import decoder_for
 from awoke.payloads.formats.json import encode
 from awoke.payloads.formats.pydantic_models import is_model, mentions_model, takes_none, to_json
+from tests.support.formats import decoder_for
 from tests.unit.payloads.formats.test_json_types import Cat, Data, Dog, Model, Order, PydanticData, WithModel
 
 Value = TypeVar("Value")
@@ -115,7 +115,7 @@ WITHOUT_PYDANTIC = """
 import sys
 sys.modules.update(BLOCKED)
 import msgspec, awoke
-from awoke.codecs.json import encode
+from awoke.payloads.formats.json import encode
 
 class Order(msgspec.Struct):
     id: int
@@ -127,7 +127,7 @@ app = awoke.App("app")
 app.on("orders", value=Order | None, output="out")(echo)
 app.rpc.method(echo)
 assert encode(Order(1)) == b'{"id":1}'
-assert app.routes["orders"].decoding.value(b'{"id":1}') == Order(1)
+assert app.routes["orders"].value_format.decoder("orders", "value", app.schemas)(b'{"id":1}') == Order(1)
 assert sys.modules.get("pydantic") is None
 """
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from awoke.payloads.formats import Encoded, Place
 from awoke.payloads.formats.registry_formats import RegistryFormat, check_kind
 from awoke.payloads.registry import RegisteredSchema, Schema, topic_name
+from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas, Wanted
 from tests.support.known_schemas import KnownSchemas
 
-VALUES = Place("orders", "value")
+VALUES: tuple[str, Part] = ("orders", "value")
 
 
 class Counting(RegistryFormat):
@@ -26,27 +26,27 @@ class Counting(RegistryFormat):
         self.made.append(registered.id)
         return lambda payload: (registered.schema.text, payload.decode())
 
-    def writer_of(self, value: Any, place: Place, schemas: Schemas) -> Any:
+    def writer(self, value: Any, topic: str, part: Part, schemas: Schemas) -> Any:
         self.made.append(type(value))
         registered = schemas.for_writing("orders-value", None)
-        return lambda value: Encoded(self.framing(registered, place.part).data + str(value).encode())
+        return lambda value: (self.framing(registered, part)[0] + str(value).encode(), ())
 
 
 def test_a_reader_is_made_once_for_each_schema_and_a_writer_for_each_class() -> None:
     form, schemas = Counting(), KnownSchemas(Schema("one"), Schema("two"))
-    decode: Any = form.decoder(VALUES, schemas)
-    encode = form.encoder(VALUES, schemas)
+    decode: Any = form.decoder(*VALUES, schemas)
+    encode = form.encoder(*VALUES, schemas)
     assert [decode(b"\0\0\0\0" + each, []) for each in (b"\1a", b"\2b", b"\1c")] == [
         ("one", "a"),
         ("two", "b"),
         ("one", "c"),
     ]
-    assert [encode(each).data[5:] for each in (1, "x", 2)] == [b"1", b"x", b"2"]
+    assert [encode(each)[0][5:] for each in (1, "x", 2)] == [b"1", b"x", b"2"]
     assert form.made == [1, 2, int, str]
 
 
 def test_other_headers_change_nothing() -> None:
-    decode: Any = Counting().decoder(VALUES, KnownSchemas(Schema("one")))
+    decode: Any = Counting().decoder(*VALUES, KnownSchemas(Schema("one")))
     assert decode(b"\0\0\0\0\1a", [("__key_schema_id", b"\1"), ("trace", None)]) == ("one", "a")
 
 
@@ -59,14 +59,14 @@ def test_a_schema_is_of_the_right_kind() -> None:
 def test_a_format_that_is_in_use_requires_the_registry() -> None:
     schemas = KnownSchemas()
     assert not schemas.is_required
-    Counting().encoder(VALUES, schemas)
+    Counting().encoder(*VALUES, schemas)
     assert schemas.is_required
 
 
 def test_uses_of_what_is_kept_are_hits() -> None:
     form, schemas = Counting(), KnownSchemas(Schema("one"))
-    decode: Any = form.decoder(VALUES, schemas)
-    encode = form.encoder(VALUES, schemas)
+    decode: Any = form.decoder(*VALUES, schemas)
+    encode = form.encoder(*VALUES, schemas)
     for _ in range(3):
         decode(b"\0\0\0\0\1a", [])
         encode("x")
@@ -76,8 +76,8 @@ def test_uses_of_what_is_kept_are_hits() -> None:
 class Expecting(Counting):
     """Knows its schema before a value."""
 
-    def expected(self, place: Place) -> Any:
-        return (Wanted(f"{place.topic}-{place.part}", Schema("own")),)
+    def expected(self, topic: str, part: Part) -> Any:
+        return (Wanted(f"{topic}-{part}", Schema("own")),)
 
 
 def test_what_is_expected_is_loaded_ahead_and_can_be_asked_for() -> None:
@@ -90,9 +90,9 @@ def test_what_is_expected_is_loaded_ahead_and_can_be_asked_for() -> None:
         def for_writing(self, *wanted: Any) -> Any:
             raise SchemaNeeded("not yet", lambda: None)
 
-    Expecting().encoder(VALUES, Asked())
+    Expecting().encoder(*VALUES, Asked())
     assert asked == [Wanted("orders-value", Schema("own"))]
     with pytest.raises(SchemaNeeded):
-        Expecting().check_loaded(VALUES, Asked())
-    Expecting().check_loaded(VALUES, KnownSchemas())
-    Counting().check_loaded(VALUES, Asked())
+        Expecting().check_loaded(*VALUES, Asked())
+    Expecting().check_loaded(*VALUES, KnownSchemas())
+    Counting().check_loaded(*VALUES, Asked())

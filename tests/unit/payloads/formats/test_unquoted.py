@@ -12,14 +12,14 @@ import pydantic
 import pytest
 
 import awoke
-from awoke.payloads.formats import Place
-from awoke.payloads.formats.codec import decoder_for
 from awoke.payloads.formats.unquoted import may_quote, unquoting, without_value
-from awoke.payloads.registry.schema import Schema
+from awoke.payloads.registry.schema import Part, Schema
+from tests.support.formats import decoder_for
 from tests.support.known_schemas import KnownSchemas
 from tests.support.protobuf_classes import Line
 
 SECRET = "hunter2 hunter2"
+VALUES: tuple[str, Part] = ("orders", "value")
 
 
 class Kind(enum.Enum):
@@ -104,16 +104,15 @@ def assert_unquoted(error: BaseException) -> str:
         (Plain, {"id": 1, "at": SECRET}, "Invalid UUID - at `$.at`"),
     ],
 )
-@pytest.mark.parametrize("codec", ["json", "msgpack", "avro", "json schema"])
-def test_msgspec_s_errors_have_the_place_only(value_type: Any, document: Any, text: str, codec: str) -> None:
-    place = Place("orders", "value")
-    if codec == "json":
+@pytest.mark.parametrize("kind", ["json", "msgpack", "avro", "json schema"])
+def test_msgspec_s_errors_have_the_place_only(value_type: Any, document: Any, text: str, kind: str) -> None:
+    if kind == "json":
         error = error_of(decoder_for(value_type), msgspec.json.encode(document))
-    elif codec == "msgpack":
-        error = error_of(awoke.msgpack(value_type).decoder(place, KnownSchemas()), msgspec.msgpack.encode(document))
-    elif codec == "json schema":
+    elif kind == "msgpack":
+        error = error_of(awoke.msgpack(value_type).decoder(*VALUES, KnownSchemas()), msgspec.msgpack.encode(document))
+    elif kind == "json schema":
         form, known = awoke.json_schema(value_type, schema={}), KnownSchemas(Schema("{}", "JSON"))
-        error = error_of(form.decoder(place, known), b"\0\0\0\0\1" + msgspec.json.encode(document), [])
+        error = error_of(form.decoder(*VALUES, known), b"\0\0\0\0\1" + msgspec.json.encode(document), [])
     else:
         from awoke.payloads.formats.avro import converter
 
@@ -154,15 +153,14 @@ def test_pydantic_s_errors_have_the_place_only(document: Any, text: str) -> None
 )
 def test_fastavro_s_errors_are_named_and_not_quoted(schema: str, own: str | None, data: bytes) -> None:
     form = awoke.avro(schema=own) if own else awoke.avro()
-    decode = form.decoder(Place("orders", "value"), KnownSchemas(Schema(schema)))
+    decode = form.decoder(*VALUES, KnownSchemas(Schema(schema)))
     said = assert_unquoted(error_of(decode, b"\0\0\0\0\1" + data, []))
     assert "hunter2" not in said
     assert said.startswith(("fastavro can't read the record: ", "the schemas of writer and reader do not fit"))
 
 
 def test_jsonschema_s_and_protobuf_s_errors_are_not_quoted() -> None:
-    place = Place("orders", "value")
-    decode = awoke.json_schema().decoder(place, KnownSchemas(Schema('{"const": 1}', "JSON")))
+    decode = awoke.json_schema().decoder(*VALUES, KnownSchemas(Schema('{"const": 1}', "JSON")))
     assert "breaks the rule 'const'" in assert_unquoted(error_of(decode, b'\0\0\0\0\1"' + SECRET.encode() + b'"', []))
     assert SECRET not in str(error_of(decoder_for(Line), b"\x0a\xff" + SECRET.encode()))
 

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import serialization
 
 from awoke.errors import ConfigError
 from awoke.payloads.registry import BasicAuth, BearerToken, OAuth, RegistryUnauthorized, RegistryUnavailable, Tls
-from awoke.payloads.registry.access import Auth, Login
-from awoke.payloads.registry.exchange import Answer, Outgoing, Unanswered
+from awoke.payloads.registry.access import Auth, RegistryLogin
+from awoke.payloads.registry.exchange import HttpAnswer, HttpRequest, Unanswered
 from awoke.waiting.drive import drive
 from tests.support.waiting import WITHIN_S, Collected
 
@@ -38,13 +38,13 @@ class Clock:
 class Endpoint:
     """A token endpoint with a new token for each request, or with a fixed answer."""
 
-    def __init__(self, answer: Answer | Unanswered | None = None, expires_in: Any = 300) -> None:
-        self.requests: list[Outgoing] = []
+    def __init__(self, answer: HttpAnswer | Unanswered | None = None, expires_in: Any = 300) -> None:
+        self.requests: list[HttpRequest] = []
         self._answer, self._expires_in = answer, expires_in
         self.go, self.asked = threading.Event(), threading.Event()
         self.go.set()
 
-    async def __call__(self, request: Outgoing) -> Answer:
+    async def __call__(self, request: HttpRequest) -> HttpAnswer:
         self.requests.append(request)
         self.asked.set()
         assert self.go.wait(WITHIN_S)
@@ -53,11 +53,11 @@ class Endpoint:
         given = {"access_token": f"token-{len(self.requests)}", "token_type": "Bearer"}
         if self._expires_in is not None:
             given["expires_in"] = self._expires_in
-        return self._answer or Answer(200, json.dumps(given).encode())
+        return self._answer or HttpAnswer(200, json.dumps(given).encode())
 
 
 def header(auth: Auth | None) -> str | None:
-    return drive(Login(auth, Endpoint()).header())
+    return drive(RegistryLogin(auth, Endpoint()).header())
 
 
 def test_basic_and_bearer_make_their_headers() -> None:
@@ -73,7 +73,7 @@ def test_the_function_of_a_token_is_called_for_each_request_on_its_thread() -> N
         threads.append(threading.current_thread())
         return f"token-{len(threads)}"
 
-    login = Login(BearerToken(token), Endpoint())
+    login = RegistryLogin(BearerToken(token), Endpoint())
     assert [drive(login.header()), drive(login.header())] == ["Bearer token-1", "Bearer token-2"]
     assert threads == [threading.current_thread()] * 2
 
@@ -85,7 +85,7 @@ def test_on_a_loop_the_function_of_a_token_blocks_another_thread() -> None:
         threads.append(threading.current_thread())
         return "abc"
 
-    assert asyncio.run(Login(BearerToken(token), Endpoint()).header()) == "Bearer abc"
+    assert asyncio.run(RegistryLogin(BearerToken(token), Endpoint()).header()) == "Bearer abc"
     assert threads[0] is not threading.current_thread()
 
 
@@ -124,7 +124,7 @@ def test_a_wrong_address_of_the_token_endpoint_is_refused(url: str) -> None:
 
 def test_oauth_asks_with_the_clients_id_and_secret_and_the_scope() -> None:
     endpoint = Endpoint()
-    assert drive(Login(OAuth(URL, "shop 1", "s:e", "a b"), endpoint).header()) == "Bearer token-1"
+    assert drive(RegistryLogin(OAuth(URL, "shop 1", "s:e", "a b"), endpoint).header()) == "Bearer token-1"
     (request,) = endpoint.requests
     assert (request.method, request.url) == ("POST", URL)
     assert request.content == b"grant_type=client_credentials&scope=a+b"
@@ -135,7 +135,7 @@ def test_oauth_asks_with_the_clients_id_and_secret_and_the_scope() -> None:
 @pytest.mark.parametrize(("expires_in", "kept_s"), [(300, 270.0), ("300", 270.0), (40, 20.0), (10, 5.0), (None, 270.0)])
 def test_a_token_is_kept_until_30_s_before_its_end(expires_in: Any, kept_s: float) -> None:
     clock, endpoint = Clock(), Endpoint(expires_in=expires_in)
-    login = Login(OAUTH, endpoint, clock)
+    login = RegistryLogin(OAUTH, endpoint, clock)
     assert drive(login.header()) == "Bearer token-1"
     clock.now_s += kept_s - 0.001
     assert drive(login.header()) == "Bearer token-1"
@@ -147,7 +147,7 @@ def test_a_token_is_kept_until_30_s_before_its_end(expires_in: Any, kept_s: floa
 def test_threads_that_need_a_token_at_the_same_time_ask_once() -> None:
     endpoint = Endpoint()
     endpoint.go.clear()
-    login, entered = Login(OAUTH, endpoint), Collected[int]()
+    login, entered = RegistryLogin(OAUTH, endpoint), Collected[int]()
 
     def ask() -> str | None:
         entered.add(1)
@@ -163,7 +163,7 @@ def test_threads_that_need_a_token_at_the_same_time_ask_once() -> None:
 
 
 def test_a_token_that_the_registry_refused_is_replaced() -> None:
-    login = Login(OAUTH, Endpoint())
+    login = RegistryLogin(OAUTH, Endpoint())
     first = drive(login.header())
     assert first is not None
     login.refused(first)
@@ -186,15 +186,15 @@ def test_a_token_that_the_registry_refused_is_replaced() -> None:
 )
 def test_a_token_that_can_not_be_had_is_unauthorized(status: int, content: bytes, text: str) -> None:
     with pytest.raises(RegistryUnauthorized, match=f"no token: .*{text}") as refused:
-        drive(Login(OAUTH, Endpoint(Answer(status, content))).header())
+        drive(RegistryLogin(OAUTH, Endpoint(HttpAnswer(status, content))).header())
     assert "canary" not in str(refused.value)
     assert (refused.value.url, refused.value.status) == (URL, status)
 
 
-@pytest.mark.parametrize("answer", [Unanswered("refused"), Answer(503, b""), Answer(429, b"{}")])
-def test_a_token_endpoint_that_is_away_is_asked_again(answer: Answer | Unanswered) -> None:
+@pytest.mark.parametrize("answer", [Unanswered("refused"), HttpAnswer(503, b""), HttpAnswer(429, b"{}")])
+def test_a_token_endpoint_that_is_away_is_asked_again(answer: HttpAnswer | Unanswered) -> None:
     endpoint = Endpoint(answer)
-    login = Login(OAUTH, endpoint)
+    login = RegistryLogin(OAUTH, endpoint)
     for _ in range(2):
         with pytest.raises(RegistryUnavailable, match=URL):
             drive(login.header())

@@ -8,7 +8,7 @@ import pytest
 
 from awoke.errors import ConfigError
 from awoke.payloads.registry import RegistryRefused, exchange
-from awoke.payloads.registry.exchange import Body, Outgoing, Unanswered, address_of
+from awoke.payloads.registry.exchange import Body, HttpRequest, Unanswered, address_of
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_a_query_is_allowed_where_the_option_says_so() -> None:
 
 
 def test_no_repr_shows_a_secret() -> None:
-    request = Outgoing("GET", "http://host", {"authorization": "canary"}, b"canary")
+    request = HttpRequest("GET", "http://host", {"authorization": "canary"}, b"canary")
     assert "canary" not in repr(request) + repr(address_of("url", "http://ada:canary@host"))
 
 
 def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "ANSWER_BYTES_MAX", 10)
-    body = Body(Outgoing("GET", "http://host/subjects", {}), 30.0)
+    body = Body(HttpRequest("GET", "http://host/subjects", {}), 30.0)
     body.add(b"12345")
     body.add(b"67890")
     assert body.content() == b"1234567890"
@@ -72,7 +72,7 @@ def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_answer_that_comes_too_slowly_is_none() -> None:
     now_s = iter([10.0, 14.9, 15.1])
-    body = Body(Outgoing("GET", "http://host", {}), 5.0, lambda: next(now_s))
+    body = Body(HttpRequest("GET", "http://host", {}), 5.0, lambda: next(now_s))
     body.add(b"1")
     with pytest.raises(Unanswered, match="no complete answer within 5 s"):
         body.add(b"2")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.payloads.registry.opening import open_registry, schemas_of
+from awoke.payloads.registry.schemas import open_registry, schemas_of
 from awoke.settings import Settings
 
 URL = "http://127.0.0.1:1"

@@ -14,7 +14,7 @@ from awoke.payloads.registry.errors import (
     SchemaIncompatible,
     SchemaNotFound,
 )
-from awoke.payloads.registry.request_counts import RequestCounts
+from awoke.payloads.registry.transport import RequestCounts
 
 
 class Clock:

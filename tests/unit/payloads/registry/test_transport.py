@@ -334,7 +334,7 @@ def test_without_httpx2_the_error_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["httpx2"] = None
-import awoke.registry
+import awoke
 try:
     awoke.registry.SchemaRegistry("http://127.0.0.1:1")
 except awoke.ConfigError as error:

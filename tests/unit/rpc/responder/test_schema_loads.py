@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 import awoke
-from awoke.payloads.formats.encryption_keys import KeysUnavailable
+from awoke.payloads.formats.encryption import KeysUnavailable
 from awoke.payloads.registry import RegistryRefused, RegistryUnavailable, SchemaNotFound
 from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded
 from awoke.rpc import DeadlineExceeded, Unavailable

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import awoke
-from awoke.payloads.formats.codec import BY_TYPE
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.message import Outgoing
 from awoke.produce.middleware import Middleware
 from awoke.runtime.jobs.alone import AloneProducer, is_refused_in_company, properties_of

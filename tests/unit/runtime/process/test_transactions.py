@@ -10,7 +10,7 @@ import awoke
 from awoke import _native
 from awoke.declare.route_options import KindOptions
 from awoke.declare.routing import Route
-from awoke.payloads.formats.codec import BY_TYPE
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.message import Outgoing, Record
 from awoke.runtime.process.transactions import (
     TransactionEntry,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from awoke.payloads.registry.compatibility import LEVELS
 from awoke.payloads.registry.schema import Schema
-from awoke.testing.registry.compatibility import LEVELS, Earlier, Levels, compared, reasons
+from awoke.testing.registry.compatibility import Earlier, Levels, compared, reasons
 from awoke.testing.registry.kinds import parse
 from awoke.testing.registry.refusal import Refusal
 

@@ -1,4 +1,4 @@
-"""Compatibility of Avro schemas: each rule of the specification, the paths of messages, and fastavro as a judge."""
+"""What a reader can't read of a writer in Avro: each rule, the paths of messages, and fastavro as a judge."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from awoke.payloads.formats.avro_resolution import AvroSchema, incompatibilities
 from awoke.testing.registry.avro_parsing import parse
-from awoke.testing.registry.avro_rules import incompatibilities
 
 
 def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
@@ -46,7 +46,10 @@ A = field("a", "int")
 
 
 def reasons(reader: Any, writer: Any) -> list[str]:
-    return incompatibilities(parse(reader), parse(writer))
+    """Returns the reasons of schemas that fastavro has parsed; documents that it has not have as many."""
+    found = incompatibilities(parse(reader), parse(writer))
+    assert len(incompatibilities(AvroSchema.of(reader), AvroSchema.of(writer))) == len(found)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -138,6 +141,18 @@ def test_each_reason_is_told_once() -> None:
     writer = record(field("x", inner), field("y", "I"))
     reader = record(field("x", record(A, field("b", "int"), name="I")), field("y", "I"))
     assert len(reasons(reader, writer)) == 1
+
+
+@pytest.mark.parametrize("name", ["Line", "shop.Line"])
+def test_a_document_names_its_types_within_their_namespace(name: str) -> None:
+    def order(kind: str) -> Any:
+        line = record(field("sku", kind), name="Line")
+        return record(field("first", line), field("others", array(name)), name="Order", namespace="shop")
+
+    schemas = AvroSchema.of(order("string")), AvroSchema.of(order("int"))
+    assert incompatibilities(*schemas) == [
+        "/fields/0/type/fields/0/type: the reader expects `string`, the writer may send `int`"
+    ]
 
 
 def test_types_of_references_are_compared() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.payloads.declared_topics.collection import DeclaredTopics
+from awoke.payloads.topics import DeclaredTopics
 
 
 def handle(message: Any) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from awoke.cli.encoding.registered import writer
+from awoke.cli.encoding.documents import writer
 from awoke.payloads.formats.protobuf import own_schema
 from awoke.payloads.registry.schema import RegisteredSchema, Schema
 from tests.support.known_schemas import KnownSchemas

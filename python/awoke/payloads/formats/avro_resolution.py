@@ -1,15 +1,16 @@
-"""Compatibility of Avro schemas, by the section "Schema Resolution" of the Avro specification.
+"""What a reader's Avro schema can't read of a writer's, by the section "Schema Resolution" of the Avro specification.
 
-A reader's schema is compatible with a writer's if it can read all data of the writer. As in Confluent's registry,
-logical types are ignored, and two named types match if their names without namespace are equal, or by an alias.
+As in Confluent's registry, logical types are ignored, and two named types match if their names without namespace are
+equal, or by an alias.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from awoke.testing.registry.avro_parsing import NAMED_KINDS, AvroSchema
+NAMED_KINDS = ("record", "error", "enum", "fixed")
+UNNAMED_KINDS = ("null", "boolean", "int", "long", "float", "double", "bytes", "string", "array", "map")
 
 PROMOTIONS = {
     "int": {"long", "float", "double"},
@@ -21,16 +22,31 @@ PROMOTIONS = {
 """The other primitive types that can read a writer's type."""
 
 
+class AvroSchema(NamedTuple):
+    """A schema with the types that it names."""
+
+    root: Any
+    """All names in it are full names, as those of a schema that fastavro has parsed."""
+    names: dict[str, Any]
+    """The named types of the schema, and of those that it refers to, by their full names."""
+
+    @classmethod
+    def of(cls, document: Any) -> AvroSchema:
+        """Returns a schema as its document has it, which refers to no other documents."""
+        names: dict[str, Any] = {}
+        return cls(qualified(document, "", names), names)
+
+
 def incompatibilities(reader: AvroSchema, writer: AvroSchema) -> list[str]:
     """Returns the reasons why the reader can't read all data of the writer, each with its path in the reader's schema.
 
     Empty if it can. Does not block.
     """
-    found = Resolution(reader.names, writer.names).compare(reader.root, writer.root, "")
+    found = AvroResolution(reader.names, writer.names).compare(reader.root, writer.root, "")
     return list(dict.fromkeys(found))
 
 
-class Resolution:
+class AvroResolution:
     """One comparison of a reader's schema with a writer's."""
 
     def __init__(self, reader_names: dict[str, Any], writer_names: dict[str, Any]) -> None:
@@ -117,8 +133,38 @@ def compare_fixed(reader: Any, writer: Any, path: str) -> list[str]:
 
 
 def resolved(schema: Any, names: dict[str, Any]) -> Any:
-    """Returns the type that a name stands for; another schema as it is."""
-    return names.get(schema, schema) if isinstance(schema, str) else schema
+    """Returns a type without what is around it: what a name stands for, and what `type` nests."""
+    if isinstance(schema, str):
+        return names.get(schema, schema)
+    if isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
+        return resolved(schema["type"], names)
+    return schema
+
+
+def qualified(schema: Any, namespace: str, names: dict[str, Any]) -> Any:
+    """Returns a schema in which all names are full names, and adds the named types that it defines to `names`."""
+    if isinstance(schema, list):
+        return [qualified(branch, namespace, names) for branch in schema]
+    if isinstance(schema, str):
+        return full_name(schema, namespace)
+    found = dict(schema)
+    if schema.get("type") in NAMED_KINDS:
+        found["name"] = full_name(str(schema["name"]), schema.get("namespace", namespace))
+        namespace = found["name"].rpartition(".")[0]
+        names[found["name"]] = found
+    else:
+        found["type"] = qualified(schema["type"], namespace, names)
+    if "fields" in schema:
+        found["fields"] = [{**each, "type": qualified(each["type"], namespace, names)} for each in schema["fields"]]
+    for part in ("items", "values"):
+        if part in schema:
+            found[part] = qualified(schema[part], namespace, names)
+    return found
+
+
+def full_name(name: str, namespace: str) -> str:
+    """Returns a name with its namespace; the names of Avro's own types have none."""
+    return name if "." in name or not namespace or name in UNNAMED_KINDS else f"{namespace}.{name}"
 
 
 def kind_of(schema: Any) -> str:

@@ -6,12 +6,12 @@ import gc
 import threading
 from typing import Any
 
-from awoke.payloads.registry.kept import Counts, Kept
+from awoke.payloads.registry.cache import BoundedDict, Counts
 
 
 def test_the_oldest_entry_goes_first_and_is_counted() -> None:
     counts = Counts()
-    kept = Kept(counts, 2)
+    kept = BoundedDict(counts, 2)
     for number in range(4):
         kept[number] = str(number)
     assert dict(kept) == {2: "2", 3: "3"}
@@ -21,7 +21,7 @@ def test_the_oldest_entry_goes_first_and_is_counted() -> None:
 
 
 def test_a_smaller_bound_holds_from_the_next_entry_on() -> None:
-    kept = Kept(Counts(), 10)
+    kept = BoundedDict(Counts(), 10)
     for number in range(5):
         kept[number] = number
     kept.entries_max = 2
@@ -30,7 +30,7 @@ def test_a_smaller_bound_holds_from_the_next_entry_on() -> None:
 
 
 def test_threads_that_add_at_once_keep_the_bound() -> None:
-    kept, begin = Kept(Counts(), 5), threading.Barrier(4)
+    kept, begin = BoundedDict(Counts(), 5), threading.Barrier(4)
 
     def add(first: int) -> None:
         begin.wait(30)
@@ -48,7 +48,7 @@ def test_threads_that_add_at_once_keep_the_bound() -> None:
 def test_it_ends_with_its_last_user() -> None:
     import weakref
 
-    kept: Any = Kept(Counts())
+    kept: Any = BoundedDict(Counts())
     alive = weakref.ref(kept)
     del kept
     gc.collect()
