@@ -120,7 +120,8 @@ def pieces() -> list[Measure]:
         for module, file in MODULES.items()
         if len(importers[module]) == 1 and lines_of(file) < SMALL_FILE_LINES and file.stem != "__init__"
     )
-    names = Counter(name for file in MODULES.values() for name in python_syntax.classes_of(tree_of(file)))
+    classes = (file for module, file in MODULES.items() if ".management." not in module)  # Django names those.
+    names = Counter(name for file in classes for name in python_syntax.classes_of(tree_of(file)))
     return [
         counted("modules with one importer and under 100 lines", fragments, 15),
         counted("class names with two meanings", (name for name, count in sorted(names.items()) if count > 1), 0),

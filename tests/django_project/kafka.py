@@ -10,7 +10,7 @@ import awoke
 import awoke.django
 from tests.django_project.shop.models import Payment
 
-app = awoke.django.App(os.environ.get("GROUP", "django"))
+app = awoke.django.DjangoApp(os.environ.get("GROUP", "django"))
 
 if "QUERIES_AT_IMPORT" in os.environ:
     Payment.objects.count()  # Leaves a connection open, which nodes must not use.

@@ -33,7 +33,7 @@ import awoke
 import awoke.django
 from awoke.django.models import OutboxMessage
 
-app = awoke.django.App("watched-django")
+app = awoke.django.DjangoApp("watched-django")
 
 @app.on(os.environ["TOPIC"])
 def handle(message):

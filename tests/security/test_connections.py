@@ -22,7 +22,7 @@ from awoke.observe.web.listener import CONNECTIONS_MAX, descriptors_for_clients
 from awoke.observe.web.loop import Loop
 from awoke.operate.commands.actions import Actions
 from awoke.operate.commands.process_socket import open_process_socket
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.supervisor import Supervisor
 from tests.unit.observe.web.test_endpoint import Fake, get
 
@@ -101,7 +101,7 @@ def test_a_process_short_of_descriptors_closes_idle_clients_and_recovers(
     few_descriptors: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The supervisor's listeners share a loop: clients of one must not take the other's descriptors, nor the nodes'."""
-    options = Options(target="a:b", nodes=2, socket=str(tmp_path / "s"), metrics_port=0)
+    options = SwarmOptions(target="a:b", nodes=2, socket=str(tmp_path / "s"), metrics_port=0)
     supervisor = Supervisor(options)
     supervisor.socket.open()
     supervisor.endpoint.open()

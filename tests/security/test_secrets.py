@@ -24,7 +24,7 @@ from awoke.observe.events.pump import deliver
 from awoke.rpc.caller.connection import Opening, ServiceAddress
 from awoke.rpc.responder import methods
 from awoke.settings import Settings, load
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.testing import running
 from awoke.text.secrets import HIDDEN, is_secret, without_userinfo
 from tests.contract.test_consume import new_app
@@ -95,7 +95,7 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
 
 def test_what_is_no_secret_is_shown() -> None:
     assert [name for name in OPEN if is_secret(name)] == []
-    fields = {*Settings.__struct_fields__, *Options.__struct_fields__, *methods.Options.__struct_fields__}
+    fields = {*Settings.__struct_fields__, *SwarmOptions.__struct_fields__, *methods.Options.__struct_fields__}
     secret = {"secret", "oauth_token", "console_secret"}
     secret |= {"registry_key", "registry_key_password", "registry_password", "registry_token"}
     assert {name for name in fields if is_secret(name)} == secret
@@ -129,7 +129,7 @@ def objects() -> list[Any]:
     address = ServiceAddress("calls", "replies", "group", "me", 1, 1, 1, CANARY.encode())
     return [
         settings,
-        Options(target="shop:app", nodes=1, socket="s", kafka=kafka, bootstrap_servers=f"user:{CANARY}@host:9092"),
+        SwarmOptions(target="shop:app", nodes=1, socket="s", kafka=kafka, bootstrap_servers=f"user:{CANARY}@host:9092"),
         methods.Options(secret=CANARY.encode()),
         address,
         Opening("shop", settings, address, None, False, 1),

@@ -28,7 +28,7 @@ from awoke.swarm import endpoint, protocol
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.supervisor import Supervisor
 
@@ -75,7 +75,7 @@ class Watched:
 
     def __init__(self, folder: Path) -> None:
         self.child = subprocess.Popen(["sleep", "600"])
-        self.supervisor = Supervisor(Options(target="a:b", nodes=1, socket=str(folder / "s")))
+        self.supervisor = Supervisor(SwarmOptions(target="a:b", nodes=1, socket=str(folder / "s")))
         ours, self.node_end = protocol.pair()
         self.node = NodeHandle(1)
         self.node.begin(ours, 1)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from awoke.console.web import application
-from awoke.console.web.page import Asked, Missing
+from awoke.console.web.page import Asked, NoSuchPage
 
 HOST = "shop.example"
 Asking = tuple[str, str]
@@ -32,7 +32,7 @@ def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes each page and act answer with status 404, and wait for nothing: who gets it has passed the policy."""
 
     def answer(asked: Asked) -> Any:
-        raise Missing("it is not here")
+        raise NoSuchPage("it is not here")
 
     monkeypatch.setattr(application, "PAGES", [each._replace(function=answer) for each in application.PAGES])
     monkeypatch.setattr(application, "ACTIONS", [each._replace(function=answer) for each in application.ACTIONS])

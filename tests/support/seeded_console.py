@@ -15,7 +15,7 @@ from typing import Any
 
 import awoke
 from awoke.console.views import (
-    Aborted,
+    AbortedByCode,
     CallAtWork,
     CallerCounts,
     Calls,
@@ -28,7 +28,7 @@ from awoke.console.views import (
     History,
     Memory,
     MethodCalls,
-    Output,
+    OutputTopic,
     Partition,
     Report,
     Running,
@@ -151,7 +151,7 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
             calls=calls(at, now_ms),
             callers=[CallerCounts(service="gates", open=1, events={"call": 4_210, "reply": 4_207, "expired": 2})],
             supervisor_pid=3_000 + at // 2,
-            outputs=[Output(topic="bags", messages=412, since_ms=now_ms - 42_000)] if at == 1 else [],
+            outputs=[OutputTopic(topic="bags", messages=412, since_ms=now_ms - 42_000)] if at == 1 else [],
             queue_full_since_ms=now_ms - 12_000 if at == 1 else None,
             aborted=aborted(at, now_ms),
             swarm=[
@@ -166,12 +166,14 @@ def processes(partitions: list[Partition], now_ms: int) -> list[Report]:
     return [*found, *killed]
 
 
-def aborted(at: int, now_ms: int) -> list[Aborted]:
+def aborted(at: int, now_ms: int) -> list[AbortedByCode]:
     """The transactions of a process that were aborted."""
-    fenced = Aborted(
+    fenced = AbortedByCode(
         code="PRODUCER_FENCED", count=3, last_ms=now_ms - 310_000, last_text="a newer producer has its transactional id"
     )
-    late = Aborted(code="_TIMED_OUT", count=1, last_ms=now_ms - 70_000, last_text="EndTxn had no answer within 10 s")
+    late = AbortedByCode(
+        code="_TIMED_OUT", count=1, last_ms=now_ms - 70_000, last_text="EndTxn had no answer within 10 s"
+    )
     return {1: [fenced, late], 2: [late]}.get(at, [])
 
 

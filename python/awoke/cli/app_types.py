@@ -14,7 +14,7 @@ from awoke.text.secrets import HIDDEN
 
 if TYPE_CHECKING:
     import awoke
-    from awoke.console.explorer.parts import Parts
+    from awoke.console.explorer.parts import DecodedParts
     from awoke.payloads.decoding.registered import ShownPart
 
 HIDDEN_BECAUSE = "it has secret fields, and is hidden because it can't be decoded by the app's types"
@@ -53,25 +53,25 @@ def check_with_app(target: str | None, decode: bool, registry_url: str | None) -
 
 
 @contextlib.contextmanager
-def types_of(target: str, keeps_secrets: bool) -> Iterator[Parts]:
+def types_of(target: str, keeps_secrets: bool) -> Iterator[DecodedParts]:
     """Yields what decodes messages by the types of an app, inside the block.
 
     Raises:
         AppNotFound: There is no such app.
     """
     from awoke.app.application import find_app  # Here and below: they load the Kafka client.
-    from awoke.console.explorer.parts import Parts
+    from awoke.console.explorer.parts import DecodedParts
     from awoke.console.web.code import Code
     from awoke.declare.secret_topics import NO_SECRETS
 
     app = find_app(target)
     code = Code.of(app)
     secrets = NO_SECRETS if keeps_secrets or code.secrets is None else code.secrets
-    with Parts(app.settings, code.decoders, secrets, reveals=True) as parts:
+    with DecodedParts(app.settings, code.decoders, secrets, reveals=True) as parts:
         yield parts
 
 
-def shown_by(parts: Parts, message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[ShownPart]:
+def shown_by(parts: DecodedParts, message: awoke.Message[Any], *names: Literal["key", "value"]) -> list[ShownPart]:
     """Returns these parts of a message as the app's types show them. Blocks for schemas that are not there yet.
 
     Raises:
@@ -80,7 +80,7 @@ def shown_by(parts: Parts, message: awoke.Message[Any], *names: Literal["key", "
     return [_shown(parts, message, name) for name in names]
 
 
-def _shown(parts: Parts, message: awoke.Message[Any], name: Literal["key", "value"]) -> ShownPart:
+def _shown(parts: DecodedParts, message: awoke.Message[Any], name: Literal["key", "value"]) -> ShownPart:
     from awoke.payloads.decoding.registered import Decoded, ShownPart, is_of_all, reason
 
     raw = message.raw_key if name == "key" else message.raw_value

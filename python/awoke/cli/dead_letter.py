@@ -23,12 +23,12 @@ from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, doc
 from awoke.cli.targets import Targets
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
-from awoke.operate.dead_letters.replays import Memory, Sender
+from awoke.operate.dead_letters.replays import ReplayMemory, Sender
 from awoke.operate.dead_letters.targets import summary
 from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.console.explorer.parts import Parts
+    from awoke.console.explorer.parts import DecodedParts
     from awoke.payloads.decoding.registered import ShownPart
 
 app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
@@ -194,7 +194,7 @@ def replay(
     found = read_all(topic, places, bootstrap_servers, kafka)
     if not found:
         raise AwokeError(f"{topic} holds no dead letters")
-    with Memory(topic, group or f"awoke-replay.{topic}", bootstrap_servers, pairs(kafka, "--kafka")) as memory:
+    with ReplayMemory(topic, group or f"awoke-replay.{topic}", bootstrap_servers, pairs(kafka, "--kafka")) as memory:
         memory.load(found, partitions_of(topic, bootstrap_servers, kafka))
         chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]
         fresh = [each for each in chosen if again or not memory.has_sent(each)]
@@ -324,19 +324,19 @@ GROUPS: dict[str, Callable[[Letter], str]] = {
 }
 
 
-def document_by(parts: Parts | None, letter: Letter) -> str | None:
+def document_by(parts: DecodedParts | None, letter: Letter) -> str | None:
     """Returns the message of a letter as JSON, decoded by an app's types; None without an app."""
     return None if parts is None else decoded_document(letter.message, *shown_by(parts, letter.message, "key", "value"))
 
 
-def key_by(parts: Parts | None, letter: Letter) -> str | None:
+def key_by(parts: DecodedParts | None, letter: Letter) -> str | None:
     """Returns the key of a letter as one line, decoded by an app's types if there is an app; None without a key."""
     if letter.message.raw_key is None:
         return None
     return printable(letter.message.key) if parts is None else line_of(shown_by(parts, letter.message, "key")[0])
 
 
-def cells(letter: Letter, full: bool, parts: Parts | None = None) -> tuple[str, ...]:
+def cells(letter: Letter, full: bool, parts: DecodedParts | None = None) -> tuple[str, ...]:
     """Returns a dead letter as a row, with its key by an app's types if `parts` has them."""
     origin = letter.origin
     error = printable(letter.error) if full else shortened(letter.error)

@@ -11,7 +11,7 @@ from awoke.cli.commands import group
 from awoke.cli.output import say
 
 if TYPE_CHECKING:
-    from awoke.operate.deploy.manifests import App
+    from awoke.operate.deploy.manifests import DeployedApp
 
 app = group("deploy", "Print files that run and watch an app: dashboard, alerts, manifests.")
 
@@ -81,10 +81,10 @@ def _print(text: str) -> None:
     say(text.rstrip("\n"), keep="\n")
 
 
-def _found(target: str) -> App:
+def _found(target: str) -> DeployedApp:
     from awoke.app.application import find_app
     from awoke.operate.deploy import manifests
     from awoke.settings import load_run
 
     found = find_app(target)
-    return manifests.App(target, found.name, found.settings, load_run({}).values)
+    return manifests.DeployedApp(target, found.name, found.settings, load_run({}).values)

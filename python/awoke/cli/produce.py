@@ -163,7 +163,7 @@ def produce(
         if encoding is not None:
             shape = msgspec.structs.replace(shape, encoders=encoders(encoding, topic, parts))
         with awoke.Producer(bootstrap_servers, kafka=properties) as producer:
-            sent = Sent()
+            sent = SentLines()
             refused = send(producer, topic, stream, shape, sent)
             sent.wait(0)
     say(f"{plural(sent.delivered, 'message')} delivered to {topic}", err=True)
@@ -200,7 +200,7 @@ def opened(file: Path) -> BinaryIO:
         raise LineError(f"{file}: {error.strerror}") from None
 
 
-def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, sent: Sent) -> LineError | None:
+def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, sent: SentLines) -> LineError | None:
     """Sends each line. Stops at a line that can't be sent, and returns an error with its file and number."""
     name = "standard input" if stream.name == sys.stdin.fileno() else stream.name
     with progress(stream) as advance:
@@ -215,7 +215,7 @@ def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, s
     return None
 
 
-class Sent:
+class SentLines:
     """The messages that were sent, and their results."""
 
     def __init__(self) -> None:

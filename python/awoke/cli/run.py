@@ -18,7 +18,7 @@ from awoke.errors import AwokeError, ConfigError
 from awoke.operate.commands.socket_file import socket_path
 from awoke.preconditions.extras import needs
 from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
-from awoke.swarm.options import Options, bytes_of
+from awoke.swarm.options import SwarmOptions, bytes_of
 from awoke.text.exit_codes import EXIT_LATE
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def run(
     """Run an app, in this process or in a swarm of processes.
 
     SIGINT and SIGTERM let running jobs finish, commit their offsets and exit with 0. A second signal does not wait for
-    jobs. Options take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
+    jobs. SwarmOptions take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
     """
     of_app = {
         "bootstrap_servers": bootstrap_servers,
@@ -106,8 +106,8 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
         raise typer.BadParameter("brokers inside a process are not seen by others", param_hint="--embedded")
     soft, hard = settings.memory_limit, settings.memory_hard_limit
     app_settings = load(of_app).values
-    both = set(Options.__struct_fields__) & set(RunSettings.__struct_fields__) - {"socket"}
-    options = Options(
+    both = set(SwarmOptions.__struct_fields__) & set(RunSettings.__struct_fields__) - {"socket"}
+    options = SwarmOptions(
         **{**{name: getattr(settings, name) for name in both}, "nodes": settings.nodes or 1},
         target=target,
         workers=of_app["workers"],

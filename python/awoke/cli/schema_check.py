@@ -21,7 +21,7 @@ Compared = int | Literal["latest", "all"] | None
 """The version to compare with. None: as registering does, with the latest, or with all at a transitive level."""
 
 
-class Reason(NamedTuple):
+class Incompatibility(NamedTuple):
     """A reason for which a schema is not compatible with a version."""
 
     version: int
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     versions: tuple[int, ...]
     """The versions that the schema was compared with; empty for a subject without versions."""
     latest: int | None
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Incompatibility, ...]
 
     @property
     def is_compatible(self) -> bool:
@@ -90,7 +90,7 @@ def check(registry: SchemaRegistry, subject: str, schema: Schema, version: Compa
     if not compared:
         registry.check(subject, schema)  # It is compatible, but may be no schema.
     found = ((each, plain(registry.check(subject, schema, each))) for each in compared)
-    reasons = tuple(Reason(each, text) for each, texts in found for text in texts)
+    reasons = tuple(Incompatibility(each, text) for each, texts in found for text in texts)
     return Verdict(subject, level, compared, known[-1] if known else None, reasons)
 
 

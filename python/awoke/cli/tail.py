@@ -20,7 +20,7 @@ from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.text.printable import printable
 
 if TYPE_CHECKING:
-    from awoke.console.explorer.parts import Parts
+    from awoke.console.explorer.parts import DecodedParts
     from awoke.payloads.decoding.registered import ShownPart
 
 
@@ -91,7 +91,7 @@ Write = Callable[[Any], object]
 """Prints a message. Its type is not named here: that would load the Kafka client for every command."""
 
 
-def writer_of(as_json: bool, with_keys: bool, parts: Parts | None, decode: bool) -> Write | None:
+def writer_of(as_json: bool, with_keys: bool, parts: DecodedParts | None, decode: bool) -> Write | None:
     """Returns the function that decodes a message and prints it; None where nothing is to be decoded."""
     if parts is not None:
         return decoding_writer(as_json, with_keys, functools.partial(shown_by, parts))

@@ -19,7 +19,7 @@ PORT_MAX = 65_535
 FORBIDDEN = 403
 
 
-class Entry(msgspec.Struct, omit_defaults=True):
+class ThreadLine(msgspec.Struct, omit_defaults=True):
     """A thread, as the app reports it."""
 
     owner: str
@@ -40,7 +40,7 @@ def threads(
 ) -> None:
     """Show the threads of a running app or swarm: the owner of each, and the place where it was started."""
     if ":" in target or socket is not None:
-        entries = msgspec.convert(ask(target, socket, "threads")["threads"], list[Entry])
+        entries = msgspec.convert(ask(target, socket, "threads")["threads"], list[ThreadLine])
     else:
         entries = served_at(host, port_of(target))
     if as_json:
@@ -66,7 +66,7 @@ def port_of(word: str) -> int:
     return int(word)
 
 
-def served_at(host: str, port: int) -> list[Entry]:
+def served_at(host: str, port: int) -> list[ThreadLine]:
     """Returns the threads of an app or a swarm, asked over HTTP. Blocks.
 
     Raises:
@@ -79,7 +79,7 @@ def served_at(host: str, port: int) -> list[Entry]:
     url = f"http://{host}:{port}/threads"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            return msgspec.json.decode(answer.read(), type=list[Entry])
+            return msgspec.json.decode(answer.read(), type=list[ThreadLine])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise AwokeError(f"what answers at {url} is no app: it does not list threads") from None
     except urllib.error.HTTPError as error:

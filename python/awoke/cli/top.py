@@ -28,7 +28,7 @@ from awoke.errors import AwokeError, ConfigError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from awoke.console.top import Command, Top
+    from awoke.console.top import Top, TopCommand
     from awoke.console.views import AppView
 
 KEYS = {
@@ -67,7 +67,7 @@ def top(
     settings = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
     with Commander(name, settings=settings, name="awoke top") as commander:
 
-        def send(wanted: Command) -> str:
+        def send(wanted: TopCommand) -> str:
             who, reason = getpass.getuser(), wanted.reason
             return commander.send(wanted.node, wanted.verb, who=who, reason=reason, **wanted.arguments).text
 
@@ -78,7 +78,9 @@ def top(
 class Screen:
     """Draws the state, and takes keys until the end."""
 
-    def __init__(self, shown: Top, read: Callable[[], AppView], send: Callable[[Command], str], every_s: float) -> None:
+    def __init__(
+        self, shown: Top, read: Callable[[], AppView], send: Callable[[TopCommand], str], every_s: float
+    ) -> None:
         self._shown, self._read, self._send, self._every_s = shown, read, send, every_s
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._closing = threading.Event()

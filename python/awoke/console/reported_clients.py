@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from awoke.console.views import Aborted, Output
-from awoke.observe.events import ClientStatistics, Event, TransactionAborted
+from awoke.console.views import AbortedByCode, OutputTopic
+from awoke.observe.events import ClientStatistics, Event, TransactionAbort
 from awoke.waiting.clock import wall_ms
 
 GONE_MS = 30_000
@@ -135,7 +135,7 @@ class Sending(NamedTuple):
     """True: it was so when it was looked at before, too."""
 
 
-class Outputs:
+class ReportedOutputs:
     """The topics to which a process sends. Nothing here blocks. One thread at a time, except `waiting`."""
 
     def __init__(self) -> None:
@@ -159,23 +159,23 @@ class Outputs:
         self._known = found
         return is_changed
 
-    def waiting(self, *, with_slow: bool = False) -> list[Output]:
+    def waiting(self, *, with_slow: bool = False) -> list[OutputTopic]:
         """Returns the topics of which nothing is acknowledged, the longest first. Any thread.
 
         `with_slow` adds topics that acknowledge messages, those with the most that wait first.
         """
-        found: dict[str, Output] = {}
+        found: dict[str, OutputTopic] = {}
         for (_, topic), each in self._known.items():
             if wall_ms() - each.seen_ms > GONE_MS or not each.unanswered or not (each.stands or with_slow):
                 continue
-            output = found.setdefault(topic, Output(topic=topic, messages=0, since_ms=None))
+            output = found.setdefault(topic, OutputTopic(topic=topic, messages=0, since_ms=None))
             output.messages += each.unanswered
             if each.stands:
                 output.since_ms = each.since_ms if output.since_ms is None else min(output.since_ms, each.since_ms)
         return sorted(found.values(), key=order_of)[:OUTPUTS_MAX]
 
 
-def order_of(output: Output) -> tuple[bool, int]:
+def order_of(output: OutputTopic) -> tuple[bool, int]:
     """Returns the place of a topic among others."""
     return (True, -output.messages) if output.since_ms is None else (False, output.since_ms)
 
@@ -207,16 +207,16 @@ class AbortedTransactions:
     """The aborted transactions. Nothing here blocks."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Aborted] = {}
+        self._known: dict[str, AbortedByCode] = {}
 
     def on_event(self, event: Event) -> None:
         """Counts one. One thread at a time."""
-        assert isinstance(event, TransactionAborted)
+        assert isinstance(event, TransactionAbort)
         known = dict(self._known)  # Others may read the old one.
         before = known.pop(event.code_name, None)
         if len(known) >= CODES_MAX:
             del known[next(iter(known))]
-        known[event.code_name] = Aborted(
+        known[event.code_name] = AbortedByCode(
             code=event.code_name,
             count=1 if before is None else before.count + 1,
             last_ms=wall_ms(),
@@ -224,6 +224,6 @@ class AbortedTransactions:
         )
         self._known = known
 
-    def all(self) -> list[Aborted]:
+    def all(self) -> list[AbortedByCode]:
         """Returns them, the last one first. Any thread."""
         return list(reversed(self._known.values()))

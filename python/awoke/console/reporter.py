@@ -33,7 +33,7 @@ from awoke.observe.events import (
     AppResized,
     AppStarted,
     AppStopping,
-    BackgroundFailed,
+    BackgroundFailure,
     ClientError,
     ClientStatistics,
     Event,
@@ -52,7 +52,7 @@ from awoke.observe.events import (
     PartitionsLost,
     PartitionsRevoked,
     PartitionStuck,
-    TransactionAborted,
+    TransactionAbort,
 )
 from awoke.operate.commands.views import MAJOR, MINOR, Audit, SwarmNode
 from awoke.produce.producer import Producer
@@ -83,7 +83,7 @@ CLIENT = {
 QUEUE_TIMEOUT_S = 0.0
 """A full queue drops the record at once."""
 START_TIMEOUT_S = 5.0
-FAILURES: tuple[type[Event], ...] = (JobFailed, HookFailed, LaneFailed, BackgroundFailed)
+FAILURES: tuple[type[Event], ...] = (JobFailed, HookFailed, LaneFailed, BackgroundFailure)
 """The events that are failures of user code."""
 PENDING_MAX = 1_000
 """The most records that wait to be sent."""
@@ -97,7 +97,7 @@ PLACE = ("handler", "topic", "partition", "offset", "key_hash", "attempt", "retr
 """The fields of events that a record has, too."""
 
 
-class Silent(Events):
+class SilentEvents(Events):
     """Drops the events of the console's own client: the app's clients tell of the same brokers."""
 
     def emit(self, event: Event | str, /, **fields: Any) -> None:
@@ -141,9 +141,9 @@ class Reporter(Extension):
         self._end_listening = [listen(each, self._on_change) for each in CHANGES]
         self._end_listening += [listen(each, self._on_failure) for each in FAILURES]
         self._end_listening.append(listen(ClientStatistics, self._on_statistics))
-        self._end_listening.append(listen(TransactionAborted, self._on_aborted))
+        self._end_listening.append(listen(TransactionAbort, self._on_aborted))
         self._admin = Admin(settings=self._settings)
-        self._producer = Producer(settings=self._settings, events=Silent())
+        self._producer = Producer(settings=self._settings, events=SilentEvents())
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:

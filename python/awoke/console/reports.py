@@ -15,7 +15,7 @@ import msgspec
 
 import awoke
 from awoke._native import HookJob, Job, library_versions
-from awoke.console.reported_clients import AbortedTransactions, FullQueue, Outputs, StableOffsets, client_of
+from awoke.console.reported_clients import AbortedTransactions, FullQueue, ReportedOutputs, StableOffsets, client_of
 from awoke.console.views import (
     INTERVAL_MS,
     CallAtWork,
@@ -169,7 +169,7 @@ class Reports:
         """Those of the last sample."""
         self._rates: dict[Place, float] = {}
         self._failures = 0
-        self.stable, self.outputs, self.aborted = StableOffsets(), Outputs(), AbortedTransactions()
+        self.stable, self.outputs, self.aborted = StableOffsets(), ReportedOutputs(), AbortedTransactions()
         self._full = FullQueue(origin.kafka)
         self.failures_by_handler: Counter[str] = Counter()
         """The failures of user code since the start. The thread of the failure adds to it."""

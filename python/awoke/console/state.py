@@ -98,7 +98,7 @@ class Heard(NamedTuple):
         return since_ms + self.head.interval_ms + OVERDUE_MS
 
 
-class Sent(NamedTuple):
+class SentReport(NamedTuple):
     """The last report of a process."""
 
     heard: Heard
@@ -112,7 +112,7 @@ class State:
 
     def __init__(self, app: str) -> None:
         self._app = app
-        self._nodes: dict[str, Sent] = {}
+        self._nodes: dict[str, SentReport] = {}
         self._new: dict[str, tuple[Heard, bytes]] = {}
         """The last reports that were not looked at yet. Most are replaced before: a topic has those of an hour."""
         self.kinds = ErrorKinds()
@@ -173,7 +173,7 @@ class State:
             found = list(dict.fromkeys([*(self.gone or ()), *report.secrets]))
             self.gone = found if len(found) <= GONE_MAX else report.secrets
 
-    def decode(self) -> dict[str, Sent]:
+    def decode(self) -> dict[str, SentReport]:
         """Decodes the last report of each process, once, and returns all."""
         for node, (heard, value) in self._new.items():
             try:
@@ -182,7 +182,7 @@ class State:
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 self.unreadable += 1
                 continue
-            self._nodes[node] = Sent(heard, msgspec.Raw(value), report)
+            self._nodes[node] = SentReport(heard, msgspec.Raw(value), report)
         self._new.clear()
         return self._nodes
 
@@ -241,7 +241,7 @@ class State:
         return found
 
 
-def node_of(node: str, sent: Sent, now_ms: int, *, is_current: bool) -> NodeView:
+def node_of(node: str, sent: SentReport, now_ms: int, *, is_current: bool) -> NodeView:
     """Returns the view of a process."""
     head = sent.heard.head
     found = NodeView(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from awoke.console.open_transactions import is_read_to, open_of
-from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, Output, Partition, Reason, Report
+from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, OutputTopic, Partition, Reason, Report
 from awoke.text.durations import duration
 
 SLOW_MS = 60_000
@@ -77,7 +77,7 @@ def _outputs(report: Report, now_ms: int) -> Iterator[Reason]:
         yield _of_output(report, f"{full}{most}", advice)
 
 
-def _sent(report: Report, output: Output) -> str:
+def _sent(report: Report, output: OutputTopic) -> str:
     count = "1 message waits" if output.messages == 1 else f"{output.messages} messages wait"
     names = [each.name for each in report.handlers if output.topic in (each.output, each.dead_letter)]
     whose = f" (of {', '.join(names)})" if names else ""

@@ -33,14 +33,14 @@ class Row(NamedTuple):
     subject: Subject = Subject()
 
 
-class Pending(NamedTuple):
+class PendingKey(NamedTuple):
     """A command that waits for its reason."""
 
     verb: str
     subject: Subject
 
 
-class Command(NamedTuple):
+class TopCommand(NamedTuple):
     """A command to be sent."""
 
     node: str
@@ -80,7 +80,7 @@ class Top:
         """The chosen row."""
         self.typing: str | None = None
         """The text that is being typed: a filter, or the reason of `pending`."""
-        self.pending: Pending | None = None
+        self.pending: PendingKey | None = None
         self.note = ""
         self.is_over = False
 
@@ -102,7 +102,7 @@ class Top:
             found.reverse()
         return found[:ROWS_MAX]
 
-    def press(self, key: str) -> Command | None:
+    def press(self, key: str) -> TopCommand | None:
         """Takes a key, or `up`, `down`, `enter`, `escape`, `backspace`; returns the command that it completes."""
         if self.typing is not None:
             return self._type(key)
@@ -149,9 +149,9 @@ class Top:
         if chosen is None or any(getattr(chosen, each) is None for each in needed):
             self.note = f"{verb} needs a row with {', '.join(needed)}"
             return
-        self.pending, self.typing = Pending(verb, chosen), ""
+        self.pending, self.typing = PendingKey(verb, chosen), ""
 
-    def _type(self, key: str) -> Command | None:
+    def _type(self, key: str) -> TopCommand | None:
         assert self.typing is not None
         if key == "escape":
             self.typing = self.pending = None
@@ -163,7 +163,7 @@ class Top:
             self.typing += key
         return None
 
-    def _typed(self, text: str) -> Command | None:
+    def _typed(self, text: str) -> TopCommand | None:
         pending = self.pending
         if pending is None:
             self.words, self.typing, self.at = text, None, 0
@@ -177,7 +177,7 @@ class Top:
         if parts and subject.group is not None:
             arguments["group"] = subject.group
         assert subject.node is not None
-        return Command(subject.node, pending.verb, text, arguments)
+        return TopCommand(subject.node, pending.verb, text, arguments)
 
 
 def is_within(subject: Subject, bounds: Subject) -> bool:

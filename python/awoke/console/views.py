@@ -256,7 +256,7 @@ class Memory(msgspec.Struct, kw_only=True, gc=False):
     """Its own, and its share of each shared page (PSS). The sum over processes counts each page once."""
 
 
-class Output(msgspec.Struct, kw_only=True, gc=False):
+class OutputTopic(msgspec.Struct, kw_only=True, gc=False):
     """A topic to which this process sends, and that keeps it waiting."""
 
     topic: str
@@ -267,7 +267,7 @@ class Output(msgspec.Struct, kw_only=True, gc=False):
     producer is full."""
 
 
-class Aborted(msgspec.Struct, kw_only=True, gc=False):
+class AbortedByCode(msgspec.Struct, kw_only=True, gc=False):
     """The transactions of this process that were aborted for one reason."""
 
     code: str
@@ -310,9 +310,9 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     """Of the app's producer, without a delivery report."""
     queue_full_since_ms: int | None = None
     """Since when, as each look found it, this queue has no room; None: it has."""
-    outputs: list[Output] = []
+    outputs: list[OutputTopic] = []
     """Topics that keep it waiting, first those of which nothing is acknowledged."""
-    aborted: list[Aborted] = []
+    aborted: list[AbortedByCode] = []
     """The transactions that were aborted since the start, by reason."""
     failures: int = 0
     """Failures of user code since the start."""

@@ -12,7 +12,7 @@ from awoke._native import GroupMember, Job, Message, Partition
 from awoke.errors import ClosedError, ConfigError
 from awoke.observe.events import Events
 from awoke.produce.producer import Producer
-from awoke.produce.transaction import ConsumerTransaction, TransactionEntry
+from awoke.produce.transaction import ConsumerTransaction, OpenEntry
 from awoke.settings import Settings
 
 current_job: ContextVar[Job | None] = ContextVar("awoke_job", default=None)
@@ -93,7 +93,7 @@ class Consumer:
     _has_lanes: bool = False
     _has_sought: bool = False
     """True if this instance has sought."""
-    _new_entry: Callable[[], TransactionEntry] | None = None
+    _new_entry: Callable[[], OpenEntry] | None = None
 
     def assigned(self) -> Any:
         """Called before the first batch."""

@@ -7,6 +7,6 @@ from awoke.preconditions.extras import needs
 
 needs("django", "django")
 
-from awoke.django.app import App  # noqa: E402 - First it must be known that it is there.
+from awoke.django.app import DjangoApp  # noqa: E402 - First it must be known that it is there.
 
-__all__ = ["App"]
+__all__ = ["DjangoApp"]

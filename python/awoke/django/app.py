@@ -22,8 +22,8 @@ NOT_OF_THE_APP = (TARGET, CONSOLE_URL)
 """The entries of `settings.AWOKE` that are no settings of awoke's."""
 
 
-class App(awoke.App):
-    """An app in a Django project: `app = awoke.django.App("shop")`.
+class DjangoApp(awoke.App):
+    """An app in a Django project: `app = awoke.django.DjangoApp("shop")`.
 
     The setting `AWOKE` of Django holds settings of awoke's: `AWOKE = {"bootstrap_servers": "kafka:9092"}`. Arguments
     win over it, and it wins over the environment.

@@ -27,7 +27,7 @@ _CONNECT = re.compile(r"Connect to ipv[46]#(\S+) failed")
 _COUNTS = re.compile(r"\d+")
 
 
-class ClientError(Protocol):
+class BrokerError(Protocol):
     """An error of a client: the event `client.error`."""
 
     @property
@@ -43,7 +43,7 @@ class BrokerLines:
         self._lock = threading.Lock()
         self._said_at_s: dict[tuple[str, str], float] = {}
 
-    def is_change(self, error: ClientError) -> bool:
+    def is_change(self, error: BrokerError) -> bool:
         """Returns whether an error of a client is new."""
         key = (error.code_name, _place(error.code_name, error.text))
         now_s = time.monotonic()

@@ -96,7 +96,7 @@ class Transaction:
             self._turns[loop].release()
 
 
-class TransactionEntry(Protocol):
+class OpenEntry(Protocol):
     """The messages of one job. They are committed together with its offset when they are submitted."""
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
@@ -106,8 +106,8 @@ class TransactionEntry(Protocol):
 class ConsumerTransaction:
     """The messages that a consumer sends for a batch, and its progress; made by `Consumer.transaction`."""
 
-    def __init__(self, entry: TransactionEntry, job: Job) -> None:
-        self._entry: TransactionEntry | None = entry
+    def __init__(self, entry: OpenEntry, job: Job) -> None:
+        self._entry: OpenEntry | None = entry
         self._job = job
         self._marked: int | None = None
 
@@ -128,7 +128,7 @@ class ConsumerTransaction:
         self._open()
         self._marked = message.offset
 
-    def _open(self) -> TransactionEntry:
+    def _open(self) -> OpenEntry:
         if self._entry is None:
             raise ClosedError("this transaction is not open: produce within its with block")
         return self._entry

@@ -11,7 +11,7 @@ import msgspec
 
 from awoke.errors import ConfigError
 from awoke.observe.web import listener
-from awoke.observe.web.listener import Listener, Peer, Respond
+from awoke.observe.web.listener import Peer, Respond, SocketListener
 from awoke.observe.web.loop import Loop
 from awoke.operate.commands import lines
 from awoke.operate.commands.audit import audit_of, is_recorded
@@ -35,7 +35,7 @@ class CommandSocket:
     def __init__(self, path: str, loop: Loop, questions: Questions, commands: SwarmCommands) -> None:
         self.path = path
         self._loop, self._questions, self._commands = loop, questions, commands
-        self._listener: Listener | None = None
+        self._listener: SocketListener | None = None
         """None until it is open."""
 
     def open(self) -> None:
@@ -45,7 +45,7 @@ class CommandSocket:
             ConfigError: It is taken.
         """
         self._file = SocketFile(self.path)
-        self._listener = Listener(self._loop, self._file.listening, listener.is_whole_line, self.on_command)
+        self._listener = SocketListener(self._loop, self._file.listening, listener.is_whole_line, self.on_command)
 
     def close(self) -> None:
         """Closes the socket and removes its file."""

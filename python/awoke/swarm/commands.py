@@ -17,7 +17,7 @@ from awoke.swarm.mold_control import several_nodes
 from awoke.swarm.node_control import NodeControl
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.questions import Questions
 from awoke.swarm.reload import OnEnd
 from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN
@@ -40,7 +40,7 @@ class SwarmState(Enum):
 class SwarmCommands:
     """Runs the commands of one swarm. Belongs to the supervisor's thread; does not block."""
 
-    def __init__(self, options: Options, loop: Loop, questions: Questions) -> None:
+    def __init__(self, options: SwarmOptions, loop: Loop, questions: Questions) -> None:
         self._options, self._loop = options, loop
         self.control = NodeControl(options, loop, questions, self)
         self.state = SwarmState.STARTING

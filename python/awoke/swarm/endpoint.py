@@ -17,7 +17,7 @@ from awoke.operate.commands.views import CommandResult, OperatorCommand
 from awoke.swarm.commands import SwarmCommands
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.questions import Questions, of_all
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ Decoded = TypeVar("Decoded")
 class SwarmEndpoint:
     """Listens at `metrics_port`, where that is set. For the supervisor's thread; does not block."""
 
-    def __init__(self, options: Options, loop: Loop, questions: Questions, commands: SwarmCommands) -> None:
+    def __init__(self, options: SwarmOptions, loop: Loop, questions: Questions, commands: SwarmCommands) -> None:
         self._options, self._loop, self._questions, self._commands = options, loop, questions, commands
         self._nodes = questions.nodes
         self._listener: HttpListener | None = None

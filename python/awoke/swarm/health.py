@@ -1,6 +1,6 @@
 """When a node is replaced, when a node or a mold that ended is started again, and when the swarm ends.
 
-`Health` checks nodes by their signs of life: silence, jobs that take too long, memory.
+`NodeHealth` checks nodes by their signs of life: silence, jobs that take too long, memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from awoke.observe.web.deadlines import Deadline, Deadlines
 from awoke.swarm import linux
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.protocol import Vitals
 from awoke.text.durations import duration
 from awoke.text.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_TOO_MANY_RESTARTS
@@ -46,11 +46,11 @@ class HealthHost(Protocol):
         """Kills a node."""
 
 
-class Health:
+class NodeHealth:
     """The checks of all nodes. For the supervisor's thread; does not block."""
 
     def __init__(
-        self, options: Options, nodes: Mapping[int, NodeHandle], deadlines: Deadlines, host: HealthHost
+        self, options: SwarmOptions, nodes: Mapping[int, NodeHandle], deadlines: Deadlines, host: HealthHost
     ) -> None:
         self._options, self._nodes, self._deadlines, self._host = options, nodes, deadlines, host
 

@@ -26,7 +26,7 @@ from awoke.observe.ledger import Ledger
 from awoke.runtime.process.dependencies import parameters_of_routes
 from awoke.swarm import linux, protocol
 from awoke.swarm.node import BLOCKED, run_node
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.text.printable import indented
 from awoke.text.secrets import without_userinfo
@@ -66,12 +66,12 @@ def main(descriptor: int, supervisor: int) -> int:
     return 0
 
 
-def _options(control: socket.socket) -> Options:
+def _options(control: socket.socket) -> SwarmOptions:
     """Returns the options, which the supervisor sends first. Every user may read arguments, so they are not there."""
-    return protocol.decode(control.recv(protocol.MESSAGE_MAX), msgspec.json.Decoder(Options))
+    return protocol.decode(control.recv(protocol.MESSAGE_MAX), msgspec.json.Decoder(SwarmOptions))
 
 
-def _import(options: Options) -> App:
+def _import(options: SwarmOptions) -> App:
     gc.disable()
     threads = Ledger()
     ledger.install()
@@ -109,7 +109,7 @@ def _not_forked(control: socket.socket, node: int, why: str) -> None:
     control.send(protocol.encode(protocol.NotForked(node, why)))
 
 
-def _fork(control: socket.socket, node_control: int, node: int, app: App, options: Options) -> None:
+def _fork(control: socket.socket, node_control: int, node: int, app: App, options: SwarmOptions) -> None:
     """Forks twice. The node's parent ends at once, and the supervisor, as subreaper, becomes the parent."""
     between = os.fork()
     if between:

@@ -18,7 +18,7 @@ from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
 from awoke.swarm.health import MoldPolicy
 from awoke.swarm.mold_handle import MoldHandle, MoldState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.signals import SIGNALS
 from awoke.text.durations import duration
@@ -76,7 +76,7 @@ class MoldHost(Protocol):
 class MoldControl:
     """The molds of one swarm. For the supervisor's thread; does not block."""
 
-    def __init__(self, options: Options, loop: Loop, host: MoldHost) -> None:
+    def __init__(self, options: SwarmOptions, loop: Loop, host: MoldHost) -> None:
         self._options, self._loop, self._host = options, loop, host
         self._policy = MoldPolicy(options.restarts_max)
         self._alive: list[MoldHandle] = []

@@ -30,7 +30,7 @@ from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import wait_and_stop
 from awoke.swarm import linux, protocol
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
 FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
 
 
-def run_node(number: int, descriptor: int, app: App, options: Options) -> int:
+def run_node(number: int, descriptor: int, app: App, options: SwarmOptions) -> int:
     """Runs the app as a node; returns the exit code. For the main thread of a process that was forked for it."""
     heard = Inbox()
     heard.hear(HEARD)  # Until the process ends: a late signal must not change its exit code.
@@ -85,7 +85,7 @@ def _refused(control: socket.socket, error: BaseException, code: int) -> int:
 
 def _tell(control: socket.socket, why: str) -> None:
     with contextlib.suppress(OSError):
-        control.send(protocol.encode(protocol.Failed(why[: protocol.TEXT_MAX])))
+        control.send(protocol.encode(protocol.StartFailed(why[: protocol.TEXT_MAX])))
 
 
 def _is_wanted(control: socket.socket) -> bool:
@@ -112,7 +112,7 @@ def _no_signals() -> Iterator[None]:
 class Node:
     """The app of this process, with its control socket to the supervisor."""
 
-    def __init__(self, number: int, control: socket.socket, app: App, options: Options, heard: Inbox) -> None:
+    def __init__(self, number: int, control: socket.socket, app: App, options: SwarmOptions, heard: Inbox) -> None:
         self._number, self._control, self._app, self._options = number, control, app, options
         self._heard = heard
         self._assigned: set[str] = set()
@@ -175,7 +175,7 @@ class Node:
         self._say(protocol.NodeReady())
         code = wait_and_stop(server, self._heard)
         if server.fatal_error is not None:
-            self._say(protocol.Failed(str(server.fatal_error)[: protocol.TEXT_MAX]))
+            self._say(protocol.StartFailed(str(server.fatal_error)[: protocol.TEXT_MAX]))
         return code
 
     def _on_assigned(self, server: AppRunner, event: PartitionsAssigned) -> None:
@@ -212,7 +212,7 @@ class Node:
         alive, reported = True, None
         while alive:
             if (why := server.connections.why_not_ready()) != reported:
-                self._say(protocol.Connections(why or ""))
+                self._say(protocol.BrokerConnections(why or ""))
                 reported = why
             states = server.partitions()
             lags = [state.lag for state in states if state.lag is not None]

@@ -18,12 +18,12 @@ from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
 from awoke.operate.commands.views import SwarmNode
 from awoke.swarm import linux, protocol
-from awoke.swarm.health import Health, RestartPolicy
+from awoke.swarm.health import NodeHealth, RestartPolicy
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import WITHOUT_PROCESS, Action, NodeEvent, NodeState, NodeTimer, transition
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.protocol import Vitals
 from awoke.swarm.questions import Questions
@@ -65,14 +65,14 @@ class NodeHost(Protocol):
 class NodeControl:
     """The nodes of one swarm. For the supervisor's thread; does not block, except for `end_processes`."""
 
-    def __init__(self, options: Options, loop: Loop, questions: Questions, host: NodeHost) -> None:
+    def __init__(self, options: SwarmOptions, loop: Loop, questions: Questions, host: NodeHost) -> None:
         self._options, self._loop, self._questions, self._host = options, loop, questions, host
         self._deadlines = loop.deadlines
         self._policy = RestartPolicy(options.restarts_max, options.restart_backoff_s)
         self.nodes = questions.nodes
         self.molds = MoldControl(options, loop, self)
         self.roll = Roll(self.nodes, self.molds, self._deadlines, self, at_once=options.watch)
-        self._health = Health(options, self.nodes, self._deadlines, self)
+        self._health = NodeHealth(options, self.nodes, self._deadlines, self)
         self.when_reload_possible: Callable[[], object] = lambda: None
         """Called when the nodes are there, and when a reload has ended. To be set before the first mold is made."""
         self.last_death_ns = 0
@@ -280,9 +280,9 @@ class NodeControl:
                 self.roll.on_node_assigned(node)
             case protocol.Holds(count=count):
                 node.holds(count)
-            case protocol.Connections(text=text):
+            case protocol.BrokerConnections(text=text):
                 node.why_not_ready = text
-            case protocol.Failed():
+            case protocol.StartFailed():
                 node.fail(message.text)
             case protocol.NodeAnswered():
                 self._questions.on_answer(node.number, message)
@@ -339,7 +339,7 @@ class NodeControl:
         with contextlib.suppress(OSError, ValueError):
             while node.control is not None and (data := node.control.recv(protocol.MESSAGE_MAX)):
                 message = protocol.decode_node(data)
-                if isinstance(message, protocol.Failed):
+                if isinstance(message, protocol.StartFailed):
                     node.fail(message.text)
 
     def reap_strays(self) -> None:

@@ -14,7 +14,7 @@ from awoke.text.secrets import shown_fields, shown_repr
 DEFAULTS = RunSettings()
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class SwarmOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one swarm. What each setting of `awoke run` means stands in `RunSettings`."""
 
     target: str

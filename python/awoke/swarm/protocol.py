@@ -112,13 +112,13 @@ class Holds(msgspec.Struct, tag_field="kind", tag="holds"):
     count: Number
 
 
-class Connections(msgspec.Struct, tag_field="kind", tag="connections"):
+class BrokerConnections(msgspec.Struct, tag_field="kind", tag="connections"):
     """The reason why it has no connection to brokers; empty if it has one."""
 
     text: str
 
 
-class Failed(msgspec.Struct, tag_field="kind", tag="failed"):
+class StartFailed(msgspec.Struct, tag_field="kind", tag="failed"):
     """The reason why the process ends."""
 
     text: str
@@ -155,7 +155,7 @@ class Swarm(msgspec.Struct, tag_field="kind", tag="swarm"):
 
 
 MoldSays = MoldReady | Refused | Forked | NotForked
-NodeSays = Tripwire | NodeReady | Assigned | Holds | Connections | Failed | NodeAnswered
+NodeSays = Tripwire | NodeReady | Assigned | Holds | BrokerConnections | StartFailed | NodeAnswered
 NodeIsAsked = Ask | Swarm | AuditRecord
 FROM_MOLD: msgspec.json.Decoder[MoldSays] = msgspec.json.Decoder(MoldSays)
 TO_MOLD: msgspec.json.Decoder[Fork] = msgspec.json.Decoder(Fork)

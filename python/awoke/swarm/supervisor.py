@@ -23,7 +23,7 @@ from awoke.swarm import linux
 from awoke.swarm.command_socket import CommandSocket
 from awoke.swarm.commands import SwarmCommands
 from awoke.swarm.endpoint import SwarmEndpoint
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.questions import Questions
 from awoke.swarm.reload import FileWatch
 from awoke.swarm.signals import Signals
@@ -32,7 +32,7 @@ from awoke.swarm.signals import Signals
 class Supervisor:
     """One swarm, from its start to its end."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SwarmOptions) -> None:
         self.loop = Loop()
         self.questions = Questions(self.loop)
         self.commands = SwarmCommands(options, self.loop, self.questions)

@@ -4,7 +4,7 @@ from .clock import VirtualClock
 from .faults import Fault, Faults
 from .messages import batch, message
 from .probe import Probe
-from .records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
+from .records import Call, Commit, DeadLetter, Failure, RecordedRetry, SentMessage
 from .registry import EmbeddedRegistry
 from .route_results import Failed, Outcome, Output, RouteRun
 from .route_runs import arun_route, run_route
@@ -24,7 +24,7 @@ __all__ = [
     "Outcome",
     "Output",
     "Probe",
-    "Retry",
+    "RecordedRetry",
     "RouteRun",
     "Runs",
     "SentMessage",

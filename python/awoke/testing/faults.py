@@ -18,7 +18,7 @@ TIMEOUT_S = 30.0
 """The longest wait for a fault. A member learns of a rebalance by its heartbeat (`heartbeat.interval.ms`)."""
 
 
-class Pending(Protocol):
+class PendingFault(Protocol):
     """A fault of the embedded brokers that may still have to happen."""
 
     def wait(self, timeout_s: float) -> bool: ...
@@ -27,7 +27,7 @@ class Pending(Protocol):
 class Fault:
     """A fault that a test asked for. Any thread may use it."""
 
-    def __init__(self, text: str, pending: Pending | None = None) -> None:
+    def __init__(self, text: str, pending: PendingFault | None = None) -> None:
         self._text, self._pending = text, pending
 
     @property
@@ -227,12 +227,12 @@ class Faults:
         lines = [f"{number}. {fault}" for number, fault in enumerate(self.history, 1)]
         return "\n".join([f"faults, with seed {self.seed}:", *lines])
 
-    def _note(self, text: str, pending: Pending | None = None) -> Fault:
+    def _note(self, text: str, pending: PendingFault | None = None) -> Fault:
         fault = Fault(text, pending)
         self.history.append(fault)
         return fault
 
-    def _waited(self, text: str, pending: Pending, timeout_s: float) -> Fault:
+    def _waited(self, text: str, pending: PendingFault, timeout_s: float) -> Fault:
         fault = self._note(text, pending)
         fault.wait(timeout_s)
         return fault

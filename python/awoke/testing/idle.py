@@ -18,7 +18,7 @@ from awoke.admin.connection import ASK_AGAIN_S
 from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownGroup, UnknownTopic
 from awoke.runtime.process.group_run import GroupRun
 from awoke.runtime.process.runner import AppRunner
-from awoke.testing.recorder import Changes, Recorder
+from awoke.testing.recorder import RecordedChanges, RunRecorder
 from awoke.text.printable import shown
 from awoke.waiting.drive import drive
 from awoke.waiting.handles import call_back
@@ -35,7 +35,7 @@ class RunningApp(NamedTuple):
     """An app that runs, and its recorder."""
 
     runner: AppRunner
-    recorder: Recorder
+    recorder: RunRecorder
     flush: Callable[[float], object]
     """Waits until the brokers have what its producer has sent, up to a time in seconds."""
 
@@ -53,7 +53,9 @@ class Missing(NamedTuple):
 class Idleness:
     """Waits for the apps of one test. One thread at a time waits."""
 
-    def __init__(self, admin: Admin, apps: Sequence[RunningApp], changes: Changes, created: Iterable[str] = ()) -> None:
+    def __init__(
+        self, admin: Admin, apps: Sequence[RunningApp], changes: RecordedChanges, created: Iterable[str] = ()
+    ) -> None:
         self._admin, self._apps, self._changes = admin, apps, changes
         self._created = created
         """The topics of the test."""
@@ -205,7 +207,7 @@ class Idleness:
         topics = {*group.routes, *calls_topics(self._runner_of(group), group)}
         return [place for place in self._ends if place[0] in topics and place[1] in named.get(place[0], (place[1],))]
 
-    def _recorder_of(self, group: GroupRun) -> Recorder:
+    def _recorder_of(self, group: GroupRun) -> RunRecorder:
         return next(app.recorder for app in self._apps if group in app.runner.groups)
 
     def _runner_of(self, group: GroupRun) -> AppRunner:

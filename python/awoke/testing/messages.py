@@ -19,7 +19,7 @@ Pairs = list[tuple[str, bytes | None]]
 """Headers in order, as bytes."""
 
 
-class Parts(NamedTuple):
+class MessageParts(NamedTuple):
     """A message as brokers keep it."""
 
     offset: int
@@ -51,7 +51,7 @@ def message(
         EncodeError: the value, or the key, can't be written as JSON.
     """
     at_ms = wall_ms() if timestamp_ms == "now" else timestamp_ms
-    parts = Parts(offset, encoded(value), encoded(key), headers_of(headers), at_ms)
+    parts = MessageParts(offset, encoded(value), encoded(key), headers_of(headers), at_ms)
     return make_batch((topic, partition), [parts], _decoders([value], [key]), attempt)[0]
 
 
@@ -73,14 +73,14 @@ def batch(messages: Sequence[Any], /, *, attempt: int = 1) -> Batch[Any, Any]:
     return make_batch((topic, partition), ascending([parts_of(each) for each in found]), decoders, attempt)
 
 
-def parts_of(message: Message[Any, Any]) -> Parts:
+def parts_of(message: Message[Any, Any]) -> MessageParts:
     """Returns the bytes of a message."""
-    return Parts(message.offset, message.raw_value, message.raw_key, message.headers, message.timestamp_ms)
+    return MessageParts(message.offset, message.raw_value, message.raw_key, message.headers, message.timestamp_ms)
 
 
-def ascending(messages: Sequence[Parts]) -> list[Parts]:
+def ascending(messages: Sequence[MessageParts]) -> list[MessageParts]:
     """Returns messages of one partition with ascending offsets; those that ascend already are kept."""
-    found: list[Parts] = []
+    found: list[MessageParts] = []
     for each in messages:
         at_least = found[-1].offset + 1 if found else 0
         found.append(each._replace(offset=max(each.offset, at_least)))

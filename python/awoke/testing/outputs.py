@@ -16,7 +16,7 @@ QUICK_END: Mapping[str, KafkaValue] = {"fetch.wait.max.ms": 10}
 """Brokers answer a fetch at the end of a partition after this time: only then is the end known."""
 
 
-class Outputs:
+class OutputReaders:
     """The messages of topics, from the first one. One thread at a time."""
 
     def __init__(self, bootstrap_servers: str, kafka: Mapping[str, KafkaValue]) -> None:

@@ -17,9 +17,9 @@ from awoke.produce.producer import Producer
 from awoke.runtime.process.runner import AppRunner
 from awoke.settings import Settings
 from awoke.testing.idle import RunningApp
-from awoke.testing.outputs import Outputs
-from awoke.testing.recorder import Changes, Recorder
-from awoke.testing.records import Call, Commit, DeadLetter, Failure, Retry, SentMessage
+from awoke.testing.outputs import OutputReaders
+from awoke.testing.recorder import RecordedChanges, RunRecorder
+from awoke.testing.records import Call, Commit, DeadLetter, Failure, RecordedRetry, SentMessage
 from awoke.waiting.handles import Delivery
 
 TIMEOUT_S = 30.0
@@ -40,7 +40,13 @@ class Probe:
     """
 
     def __init__(
-        self, app: App, changes: Changes, wait_idle: Callable[..., None], *, may_repeat: bool = False, **settings: Any
+        self,
+        app: App,
+        changes: RecordedChanges,
+        wait_idle: Callable[..., None],
+        *,
+        may_repeat: bool = False,
+        **settings: Any,
     ) -> None:
         self.app = app
         """The app."""
@@ -56,11 +62,11 @@ class Probe:
         except BaseException:
             self._put_settings_back()
             raise
-        self.recorder = Recorder(app, changes)
+        self.recorder = RunRecorder(app, changes)
         """All that was recorded."""
         self._changes, self._wait_idle = changes, wait_idle
         self._producer: Producer | None = None
-        self._outputs = Outputs(self.runner.settings.bootstrap_servers, self.runner.settings.kafka)
+        self._outputs = OutputReaders(self.runner.settings.bootstrap_servers, self.runner.settings.kafka)
         self._looked_at = 0
         """The number of failures that the test has looked at."""
 
@@ -193,7 +199,7 @@ class Probe:
         return self.recorder.failures[self._looked_at :]
 
     @property
-    def retries(self) -> list[Retry]:
+    def retries(self) -> list[RecordedRetry]:
         """The attempts that failed and are followed by another one, until now."""
         return list(self.recorder.retries)
 

@@ -27,8 +27,8 @@ from awoke.observe.events import (
     PartitionsAssigned,
 )
 from awoke.observe.ledger import current_work
-from awoke.runtime.watch.overdue import Running
-from awoke.testing.records import Call, Commit, DeadLetter, Failure, Retry
+from awoke.runtime.watch.overdue import WatchedJob
+from awoke.testing.records import Call, Commit, DeadLetter, Failure, RecordedRetry
 
 NO_LIMIT_S = 0.0
 
@@ -42,7 +42,7 @@ class Processed(NamedTuple):
     offset: int
 
 
-class Changes:
+class RecordedChanges:
     """Counts the changes of all apps of a test, and wakes the thread that waits for one. Any thread."""
 
     def __init__(self) -> None:
@@ -67,17 +67,17 @@ class Changes:
             return self._changed.wait_for(lambda: self._count > seen, max(0.0, deadline_s - time.monotonic()))
 
 
-class Recorder:
+class RunRecorder:
     """Records the events of an app and the calls of its handlers, between `begin` and `end`. Any thread."""
 
-    def __init__(self, app: App, changes: Changes) -> None:
+    def __init__(self, app: App, changes: RecordedChanges) -> None:
         self._app, self._changes = app, changes
         self._lock = threading.Lock()
         self._ends: list[Callable[[], None]] = []
         self._numbers = itertools.count()
-        self._running: dict[int, Running] = {}
+        self._running: dict[int, WatchedJob] = {}
         self.failures: list[Failure] = []
-        self.retries: list[Retry] = []
+        self.retries: list[RecordedRetry] = []
         self.dead_letters: list[DeadLetter] = []
         self.commits: list[Commit] = []
         self.committed: dict[tuple[str, str, int], int] = {}
@@ -108,7 +108,7 @@ class Recorder:
             end()
         self._ends = []
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[WatchedJob]:
         """Returns the calls of handlers that run now. Does not block."""
         with self._lock:
             return list(self._running.values())
@@ -142,7 +142,7 @@ class Recorder:
         for each in again:
             del self.processed[each]
         if event.retry_in_s is not None:
-            self.retries.append(Retry(*place, event.offset, event.attempt, event.retry_in_s))
+            self.retries.append(RecordedRetry(*place, event.offset, event.attempt, event.retry_in_s))
 
     async def _around_message(self, message: Message[Any, Any], call_next: Callable[[Any], Any]) -> Any:
         with self._calling([message], message):
@@ -180,14 +180,14 @@ class Recorder:
         return next((route for route in found if route.number == number or len(found) == 1), None)
 
 
-def running(handler: str, message: Message[Any, Any]) -> Running:
+def running(handler: str, message: Message[Any, Any]) -> WatchedJob:
     """Returns a call that begins now, on the calling thread or as the calling task."""
     try:
         task = asyncio.current_task()
     except RuntimeError:  # No event loop runs on this thread.
         task = None
     place = (message.topic, message.partition, message.offset)
-    return Running(handler, *place, time.monotonic(), NO_LIMIT_S, threading.current_thread(), task)
+    return WatchedJob(handler, *place, time.monotonic(), NO_LIMIT_S, threading.current_thread(), task)
 
 
 def call_of(handler: str, message: Message[Any, Any], *, has_failed: bool) -> Call:

@@ -34,7 +34,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Retry:
+class RecordedRetry:
     """A message that failed and is tried again."""
 
     topic: str

@@ -16,7 +16,7 @@ from awoke.testing.memory.partition import Entry
 from awoke.testing.memory.process import MemoryProcess
 from awoke.testing.memory.producing import Sent
 from awoke.testing.memory.running import MemoryRun
-from awoke.testing.messages import Pairs, Parts
+from awoke.testing.messages import MessageParts, Pairs
 
 State = Literal["handled", "dead-lettered", "skipped", "waiting"]
 """The end of a message. `waiting`: the run ended before it was done."""
@@ -37,7 +37,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes | None = None
 
 
-class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+class SentLetter(msgspec.Struct, frozen=True, kw_only=True):
     """An exhausted message, as it was sent to the dead letter topic."""
 
     topic: str
@@ -82,7 +82,7 @@ class RouteRun(msgspec.Struct, frozen=True, kw_only=True):
     """The messages, by partition and offset."""
     outputs: Sequence[Output]
     """The records that were sent, in order, without dead letters."""
-    dead_letters: Sequence[DeadLetter]
+    dead_letters: Sequence[SentLetter]
     failures: Sequence[Failed]
     """All attempts that have failed, in order."""
     state: Literal["completed", "waiting", "paused", "stopped"]
@@ -173,11 +173,11 @@ def is_letter(route: Route, sent: Sent) -> bool:
     return sent.topic == route.dead_letter and any(name in HEADERS for name, _ in sent.headers)
 
 
-def _dead_letter(sent: Sent) -> DeadLetter:
-    parts = Parts(0, sent.data, sent.key, sent.headers, sent.timestamp_ms)
+def _dead_letter(sent: Sent) -> SentLetter:
+    parts = MessageParts(0, sent.data, sent.key, sent.headers, sent.timestamp_ms)
     found = origin(make_batch((sent.topic, 0), [parts])[0])
     assert found is not None
-    return DeadLetter(
+    return SentLetter(
         topic=sent.topic,
         partition=found.partition,
         offset=found.offset,

@@ -12,7 +12,7 @@ from awoke.testing.checks import Baseline, problems_of
 from awoke.testing.cluster import TestCluster, create_topics_of
 from awoke.testing.idle import Idleness
 from awoke.testing.probe import Probe
-from awoke.testing.recorder import Changes
+from awoke.testing.recorder import RecordedChanges
 from awoke.testing.topic_records import record_topics, topics_read
 
 
@@ -21,7 +21,7 @@ class Runs:
 
     def __init__(self, cluster: TestCluster) -> None:
         self._cluster = cluster
-        self._changes = Changes()
+        self._changes = RecordedChanges()
         self._probes: list[Probe] = []
         self._admin: Admin | None = None
         self._baseline: Baseline | None = None

@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke.cli import produce as module
-from awoke.cli.produce import Sent, Shape, key_text, opened, size_of
+from awoke.cli.produce import SentLines, Shape, key_text, opened, size_of
 from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.unit.cli.fakes import FakeAdmin, run
@@ -268,7 +268,7 @@ def test_a_file_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
 
 def test_the_older_half_of_many_messages_is_awaited(made: list[FakeProducer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WINDOW", 4)
-    sent = Sent()
+    sent = SentLines()
     handles: list[Any] = [FakeHandle() for _ in range(5)]
     for handle in handles:
         sent.add(handle)

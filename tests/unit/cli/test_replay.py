@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke.app import application
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 from awoke.testing.recordings.recording import Recorded, Recording, write_recording
 from tests.unit.cli.fakes import run
 
@@ -19,7 +19,7 @@ from tests.unit.cli.fakes import run
 def recording(tmp_path: Path) -> str:
     """A recording of two orders."""
     path = tmp_path / "orders.rec"
-    records = [Recorded(0, Parts(offset, b'{"total":%d}' % offset, None, [], 5)) for offset in range(2)]
+    records = [Recorded(0, MessageParts(offset, b'{"total":%d}' % offset, None, [], 5)) for offset in range(2)]
     write_recording(Recording("orders", records), path)
     return str(path)
 

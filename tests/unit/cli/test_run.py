@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from tests.unit.cli.fakes import run
 
@@ -28,7 +28,7 @@ class Started:
         self.used: list[dict[str, Any]] = []
         self.ran: list[dict[str, Any]] = []
         self.sockets: list[str] = []
-        self.swarms: list[Options] = []
+        self.swarms: list[SwarmOptions] = []
         self.logs: list[tuple[str, str]] = []
         self.threads: list[str] = []
         self.ended_at_once: list[int] = []
@@ -50,7 +50,7 @@ class Started:
         self.sockets.append(path)
         yield
 
-    def supervisor(self, options: Options) -> Any:
+    def supervisor(self, options: SwarmOptions) -> Any:
         self.swarms.append(options)
         return SimpleNamespace(run=self.end)
 
@@ -105,7 +105,7 @@ def test_a_swarm_has_the_options_of_the_command(started: Started, monkeypatch: p
     options = ("--memory-limit", "512M", "--memory-hard-limit", "1G", "--workers", "3", "--metrics-port", "9100")
     assert run("run", "shop:app", "--nodes", "2", *options, "-b", "a:1", "--kafka", "acks=1").exit_code == 0
     assert started.swarms == [
-        Options(
+        SwarmOptions(
             target="shop:app",
             nodes=2,
             workers=3,

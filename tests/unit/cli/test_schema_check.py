@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from awoke.cli.schema_check import Reason, Verdict, chosen, plain
+from awoke.cli.schema_check import Incompatibility, Verdict, chosen, plain
 
 AVRO_REASON = (
     "{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'b' at path '/fields/1' in the new schema "
@@ -37,7 +37,7 @@ def test_a_subject_without_versions_has_none_to_compare_with() -> None:
     assert chosen(4, "BACKWARD", ()) == (4,)
 
 
-def verdict(level: str = "BACKWARD", versions: tuple[int, ...] = (3,), *reasons: Reason) -> Verdict:
+def verdict(level: str = "BACKWARD", versions: tuple[int, ...] = (3,), *reasons: Incompatibility) -> Verdict:
     """Returns a verdict about a subject whose latest version is 3."""
     return Verdict("orders-value", level, versions, 3, reasons)
 
@@ -67,10 +67,14 @@ def test_a_transitive_level_has_its_rule_for_each_version() -> None:
 
 
 def test_reasons_come_with_their_version_where_there_are_several() -> None:
-    lines = list(verdict("FULL", (1, 2, 3), Reason(1, "no a"), Reason(1, "no b"), Reason(3, "no c")).lines("a.avsc"))
+    lines = list(
+        verdict(
+            "FULL", (1, 2, 3), Incompatibility(1, "no a"), Incompatibility(1, "no b"), Incompatibility(3, "no c")
+        ).lines("a.avsc")
+    )
     assert lines[0] == "not compatible: a.avsc with versions 1, 3 of orders-value"
     assert lines[2:] == ["- version 1: no a", "- version 1: no b", "- version 3: no c"]
-    lines = list(verdict("FULL", (2,), Reason(2, "no a")).lines("a.avsc"))
+    lines = list(verdict("FULL", (2,), Incompatibility(2, "no a")).lines("a.avsc"))
     assert (lines[0], lines[2]) == ("not compatible: a.avsc with version 2 of orders-value", "- no a")
 
 

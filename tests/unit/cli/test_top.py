@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from awoke.cli.main import command_line
 from awoke.cli.top import Screen, drawn, keys_of
-from awoke.console.top import ACTIONS, CELL_MAX, Command, Top
+from awoke.console.top import ACTIONS, CELL_MAX, Top, TopCommand
 from awoke.console.views import AppView
 from awoke.errors import AwokeError
 from awoke.rpc.errors import FailedPrecondition
@@ -82,7 +82,7 @@ class Shown:
     """A screen in a terminal of a test, with the commands that it has sent."""
 
     def __init__(self, of: Terminal, first: AppView) -> None:
-        self.terminal, self.sent = of, list[Command]()
+        self.terminal, self.sent = of, list[TopCommand]()
         self.answer: str | AwokeError = "it is done"
         self.views: list[AppView | AwokeError] = []
         """The states that are read from now on, the last one again and again."""
@@ -94,7 +94,7 @@ class Shown:
             raise found
         return found
 
-    def send(self, command: Command) -> str:
+    def send(self, command: TopCommand) -> str:
         self.sent.append(command)
         if isinstance(self.answer, AwokeError):
             raise self.answer

@@ -12,14 +12,14 @@ from awoke.console.reported_clients import (
     AbortedTransactions,
     FullQueue,
     OneClient,
-    Outputs,
     PartitionStatistics,
+    ReportedOutputs,
     StableOffsets,
     TopicStatistics,
     client_of,
 )
-from awoke.console.views import Output
-from awoke.observe.events import ClientStatistics, TransactionAborted
+from awoke.console.views import OutputTopic
+from awoke.observe.events import ClientStatistics, TransactionAbort
 
 
 def event(document: object) -> ClientStatistics:
@@ -110,15 +110,15 @@ def client(given: int, waiting: int, *, topic: str = "out", name: str = "p-1", k
 
 
 def test_a_topic_waits_once_nothing_was_acknowledged_between_two_statistics(now: list[int]) -> None:
-    found = Outputs()
+    found = ReportedOutputs()
     assert not found.take(client(9, 4))
     assert found.waiting() == []
     now[0] = 6_000
     assert found.take(client(12, 7))  # Three more were sent, and as many as before answered.
-    assert found.waiting() == [Output(topic="out", messages=7, since_ms=1_000)]
+    assert found.waiting() == [OutputTopic(topic="out", messages=7, since_ms=1_000)]
     now[0] = 11_000
     assert not found.take(client(12, 7))
-    assert found.waiting() == [Output(topic="out", messages=7, since_ms=1_000)]
+    assert found.waiting() == [OutputTopic(topic="out", messages=7, since_ms=1_000)]
     now[0] = 16_000
     assert found.take(client(12, 6))
     assert found.waiting() == []
@@ -129,7 +129,7 @@ def test_a_topic_waits_once_nothing_was_acknowledged_between_two_statistics(now:
 
 
 def test_a_topic_without_messages_does_not_wait(now: list[int]) -> None:
-    found = Outputs()
+    found = ReportedOutputs()
     for _ in range(3):
         assert not found.take(client(5, 0))
         assert not found.take(client(5, 4, kind="consumer"))
@@ -137,7 +137,7 @@ def test_a_topic_without_messages_does_not_wait(now: list[int]) -> None:
 
 
 def test_clients_are_added_up_and_forgotten_when_they_are_closed(now: list[int]) -> None:
-    found = Outputs()
+    found = ReportedOutputs()
     for name in ("p-1", "p-2"):
         for _ in range(2):
             found.take(client(9, 4, name=name))
@@ -167,7 +167,7 @@ def test_aborted_transactions_are_counted_by_code_with_the_last_reason(monkeypat
     monkeypatch.setattr(reported_clients, "wall_ms", lambda: next(times))
     found = AbortedTransactions()
     for code, text in (("A", "first"), ("B", "other"), ("A", "last" * 999)):
-        found.on_event(TransactionAborted(client="producer", code=1, code_name=code, text=text))
+        found.on_event(TransactionAbort(client="producer", code=1, code_name=code, text=text))
     told = [(each.code, each.count, each.last_ms, each.last_text[:5]) for each in found.all()]
     assert told == [("A", 2, 3, "lastl"), ("B", 1, 2, "other")]
     assert len(found.all()[0].last_text) == 500
@@ -176,5 +176,5 @@ def test_aborted_transactions_are_counted_by_code_with_the_last_reason(monkeypat
 def test_their_number_is_bounded() -> None:
     found = AbortedTransactions()
     for number in range(CODES_MAX + 1):
-        found.on_event(TransactionAborted(client="producer", code=1, code_name=str(number), text=""))
+        found.on_event(TransactionAbort(client="producer", code=1, code_name=str(number), text=""))
     assert [each.code for each in found.all()] == [str(number) for number in range(CODES_MAX, 0, -1)]

@@ -27,7 +27,7 @@ from awoke.console.reporter import (
 )
 from awoke.console.views import ErrorRecord
 from awoke.errors import BrokerUnreachable, QueueFull
-from awoke.observe.events import BackgroundFailed, ClientStatistics, JobFailed, TransactionAborted
+from awoke.observe.events import BackgroundFailure, ClientStatistics, JobFailed, TransactionAbort
 from awoke.settings import load
 from tests.unit.console.test_reports import group_of, shown_of
 
@@ -174,7 +174,7 @@ def test_an_aborted_transaction_and_an_output_that_waits_are_reported_soon(monke
     at = '"0": {"msgs": 9, "msgq_cnt": 4}'
     text = f'{{"type": "producer", "name": "p-1", "topics": {{"out": {{"partitions": {{{at}}}}}}}}}'
     waits = ClientStatistics(client="c", json=text)
-    aborted = TransactionAborted(client="c", code=1, code_name="FENCED", text="a newer one")
+    aborted = TransactionAbort(client="c", code=1, code_name="FENCED", text="a newer one")
     try:
         found = list[bool]()
         for event in (waits, waits, waits, aborted):
@@ -241,7 +241,9 @@ def test_a_record_tells_place_attempt_and_traceback() -> None:
 def test_a_failure_without_a_message_has_a_record_without_a_place() -> None:
     error = raised(charge)
     record = record_of(
-        BackgroundFailed(owner="shop", function="refresh", failures=1, restart_in_s=None, error=error), "shop", "host.1"
+        BackgroundFailure(owner="shop", function="refresh", failures=1, restart_in_s=None, error=error),
+        "shop",
+        "host.1",
     )
     assert (record.topic, record.offset, record.attempt) == (None, None, None)
 

@@ -15,7 +15,7 @@ from awoke.console.views import (
     GroupView,
     Handler,
     NodeView,
-    Output,
+    OutputTopic,
     Partition,
     Reason,
     Report,
@@ -212,7 +212,7 @@ def handler(name: str, output: str | None = None, dead_letter: str | None = None
 
 
 def test_an_output_that_acknowledges_nothing_is_a_reason_with_its_functions() -> None:
-    outputs = [Output(topic="out", messages=7, since_ms=NOW_MS - 12_000)]
+    outputs = [OutputTopic(topic="out", messages=7, since_ms=NOW_MS - 12_000)]
     handlers = [handler("bill", "out"), handler("ship", "other", "out"), handler("log")]
     (reason,) = found(node_of(outputs=outputs, handlers=handlers))
     assert (reason.kind, reason.node) == ("output", "host.1")
@@ -226,7 +226,10 @@ def test_an_output_that_acknowledges_nothing_is_a_reason_with_its_functions() ->
 
 
 def test_a_producer_without_room_is_a_reason_that_names_the_topic_with_the_most_messages() -> None:
-    outputs = [Output(topic="out", messages=90, since_ms=None), Output(topic="other", messages=10, since_ms=None)]
+    outputs = [
+        OutputTopic(topic="out", messages=90, since_ms=None),
+        OutputTopic(topic="other", messages=10, since_ms=None),
+    ]
     (reason,) = found(node_of(outputs=outputs, queue_full_since_ms=NOW_MS - 5_000))
     assert reason.kind == "output"
     assert "full for 5 s" in reason.text

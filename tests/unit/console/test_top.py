@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from awoke.console.top import Command, Top
+from awoke.console.top import Top, TopCommand
 from awoke.console.views import AppView, Failing, NodeView, Partition, Reason, Report
 from awoke.operate.commands.views import MAJOR
 
@@ -57,7 +57,7 @@ def failing_view(key: str, error: str | None = None) -> AppView:
     return AppView(app="shop", at_ms=1_000, nodes=[node], groups=[], errors=[], reasons=[reason])
 
 
-def pressed(*keys: str) -> tuple[Top, Command | None]:
+def pressed(*keys: str) -> tuple[Top, TopCommand | None]:
     top, command = Top(view()), None
     for key in keys:
         command = top.press(key)
@@ -102,7 +102,7 @@ def test_durations_have_units_and_are_sorted_as_numbers() -> None:
 def test_a_command_needs_a_row_and_a_reason() -> None:
     _, command = pressed("4", "x", "enter", *"it is bad", "enter")
     arguments = {"topic": "orders", "partition": 0, "offset": 5, "group": "eu"}
-    assert command == Command("host.1", "skip", "it is bad", arguments)
+    assert command == TopCommand("host.1", "skip", "it is bad", arguments)
     top, command = pressed("2", "x", "y", "enter")
     assert command is None
     assert top.typing is None

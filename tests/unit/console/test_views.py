@@ -6,7 +6,17 @@ from typing import Any
 
 import msgspec
 
-from awoke.console.views import Aborted, Failing, History, NodeView, Output, Partition, Report, Running, Sample
+from awoke.console.views import (
+    AbortedByCode,
+    Failing,
+    History,
+    NodeView,
+    OutputTopic,
+    Partition,
+    Report,
+    Running,
+    Sample,
+)
 from awoke.operate.commands.views import MAJOR
 
 REPORT = Report(
@@ -76,9 +86,9 @@ def test_a_report_of_an_older_process_tells_nothing_of_its_producers() -> None:
 
 
 def test_fields_that_a_newer_process_adds_are_left_out() -> None:
-    output = msgspec.convert({"topic": "orders", "messages": 3, "since_ms": None, "added_later": 1}, Output)
+    output = msgspec.convert({"topic": "orders", "messages": 3, "since_ms": None, "added_later": 1}, OutputTopic)
     assert msgspec.to_builtins(output) == {"topic": "orders", "messages": 3, "since_ms": None}
     aborted = msgspec.convert(
-        {"code": "FENCED", "count": 1, "last_ms": 5, "last_text": "no", "added_later": 1}, Aborted
+        {"code": "FENCED", "count": 1, "last_ms": 5, "last_text": "no", "added_later": 1}, AbortedByCode
     )
     assert (aborted.code, aborted.count, aborted.last_ms, aborted.last_text) == ("FENCED", 1, 5, "no")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from awoke.django import App, outbox
+from awoke.django import DjangoApp, outbox
 from awoke.django.models import OutboxMessage
 from awoke.errors import EncodeError
 from awoke.payloads.message import Outgoing
@@ -19,7 +19,7 @@ def test_values_and_keys_are_encoded_when_they_are_written(
     value: object, key: object, expected: tuple[bytes | None, bytes | None]
 ) -> None:
     with transaction.atomic():
-        outbox.send(App("shop"), "orders", value, key=key, headers={"tenant": "a"})
+        outbox.send(DjangoApp("shop"), "orders", value, key=key, headers={"tenant": "a"})
         row = OutboxMessage.objects.get()
         transaction.set_rollback(True)
     assert (row.topic, row.value, row.key, row.headers) == ("orders", *expected, [["tenant", "a"]])
@@ -27,7 +27,7 @@ def test_values_and_keys_are_encoded_when_they_are_written(
 
 
 def test_middleware_of_outgoing_messages_sees_them() -> None:
-    app = App("shop")
+    app = DjangoApp("shop")
 
     @app.outgoing
     def mark(message: Outgoing) -> Outgoing:
@@ -41,5 +41,5 @@ def test_middleware_of_outgoing_messages_sees_them() -> None:
 
 def test_a_value_that_cannot_be_encoded_writes_no_row() -> None:
     with pytest.raises((EncodeError, TypeError)):
-        outbox.send(App("shop"), "orders", object())
+        outbox.send(DjangoApp("shop"), "orders", object())
     assert not OutboxMessage.objects.exists()

@@ -8,10 +8,10 @@ from typing import cast
 from awoke.observe.web.deadlines import Deadline, Deadlines
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 
-OPTIONS = Options(target="a:b", nodes=2, socket="s")
+OPTIONS = SwarmOptions(target="a:b", nodes=2, socket="s")
 
 
 class FakePidfd:

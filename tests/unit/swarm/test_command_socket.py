@@ -17,7 +17,7 @@ from awoke.operate.commands.views import Audit, CommandResult, StackOfThread
 from awoke.swarm import protocol
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.supervisor import Supervisor
 from tests.unit.swarm.fakes import FakePidfd
@@ -25,7 +25,7 @@ from tests.unit.swarm.fakes import FakePidfd
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    found = Supervisor(Options(target="shop:app", nodes=1, socket=str(tmp_path / "shop.sock")))
+    found = Supervisor(SwarmOptions(target="shop:app", nodes=1, socket=str(tmp_path / "shop.sock")))
     yield found
     found.close()
 

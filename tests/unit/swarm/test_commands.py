@@ -15,7 +15,7 @@ from awoke.swarm import linux
 from awoke.swarm.commands import SwarmCommands, SwarmState
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.nodes import NodeState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.questions import Questions
 from awoke.text import exit_codes
@@ -27,7 +27,7 @@ class Commanded:
 
     def __init__(self) -> None:
         self.loop = Loop()
-        self.commands = SwarmCommands(Options(target="a:b", nodes=3, socket="s"), self.loop, Questions(self.loop))
+        self.commands = SwarmCommands(SwarmOptions(target="a:b", nodes=3, socket="s"), self.loop, Questions(self.loop))
         self.nodes = self.commands.control.nodes
         self.nodes.update({number: up(number) for number in (1, 2, 3)})
 

@@ -12,7 +12,7 @@ from awoke.swarm import protocol
 from awoke.swarm.endpoint import merged
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.supervisor import Supervisor
 
 WHY = "no broker connected since 2026-01-31T12:00:00+00:00"
@@ -20,7 +20,7 @@ WHY = "no broker connected since 2026-01-31T12:00:00+00:00"
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    found = Supervisor(Options(target="shop:app", nodes=1, socket=str(tmp_path / "shop.sock")))
+    found = Supervisor(SwarmOptions(target="shop:app", nodes=1, socket=str(tmp_path / "shop.sock")))
     yield found
     found.close()
 
@@ -33,10 +33,10 @@ def test_a_node_without_brokers_makes_the_swarm_not_ready(supervisor: Supervisor
         node.state = NodeState.UP
         supervisor.control.nodes[1] = node
         assert supervisor.endpoint.why_not_ready() is None
-        theirs.send(protocol.encode(protocol.Connections(WHY)))
+        theirs.send(protocol.encode(protocol.BrokerConnections(WHY)))
         supervisor.control.on_message(node)
         assert supervisor.endpoint.why_not_ready() == f"node 1: {WHY}"
-        theirs.send(protocol.encode(protocol.Connections("")))
+        theirs.send(protocol.encode(protocol.BrokerConnections("")))
         supervisor.control.on_message(node)
         assert supervisor.endpoint.why_not_ready() is None
 

@@ -9,7 +9,7 @@ import pytest
 
 from awoke.observe.web.deadlines import Deadline
 from awoke.swarm import health, protocol
-from awoke.swarm.health import Health
+from awoke.swarm.health import NodeHealth
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
 from awoke.text import exit_codes
@@ -35,7 +35,7 @@ def test_a_silent_node_that_stays_silent_is_killed_long_before_its_drain_time(
     node: NodeHandle, deadlines: ManualDeadlines
 ) -> None:
     host = FakeHost()
-    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge = NodeHealth(OPTIONS, {1: node}, deadlines, host)
     judge.on_vitals(node, VITALS)
     deadlines.pass_(SILENT)
     assert host.did == ["replace 1: gave no sign of life for 10 s"]
@@ -49,7 +49,7 @@ def test_a_silent_node_that_comes_alive_and_works_on_a_job_may_finish_it(
     node: NodeHandle, deadlines: ManualDeadlines
 ) -> None:
     host = FakeHost()
-    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge = NodeHealth(OPTIONS, {1: node}, deadlines, host)
     judge.expect(node)
     deadlines.pass_(SILENT)
     first = deadlines.moment(FROZEN)
@@ -67,7 +67,7 @@ def test_a_node_that_freezes_while_it_stops_is_continued_and_killed(
     node: NodeHandle, deadlines: ManualDeadlines
 ) -> None:
     host = FakeHost()
-    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge = NodeHealth(OPTIONS, {1: node}, deadlines, host)
     judge.expect(node)
     node.state = NodeState.STOPPING
     deadlines.pass_(SILENT)
@@ -78,13 +78,13 @@ def test_a_node_that_freezes_while_it_stops_is_continued_and_killed(
 
 
 def test_a_job_of_a_node_that_was_not_silent_sets_no_deadline(node: NodeHandle, deadlines: ManualDeadlines) -> None:
-    Health(OPTIONS, {1: node}, deadlines, FakeHost()).on_vitals(node, VITALS._replace(oldest_job_ms=1_000))
+    NodeHealth(OPTIONS, {1: node}, deadlines, FakeHost()).on_vitals(node, VITALS._replace(oldest_job_ms=1_000))
     assert FROZEN not in deadlines
 
 
 def test_a_node_that_was_frozen_for_a_moment_is_left_alone(node: NodeHandle, deadlines: ManualDeadlines) -> None:
     host = FakeHost()
-    judge = Health(OPTIONS, {1: node}, deadlines, host)
+    judge = NodeHealth(OPTIONS, {1: node}, deadlines, host)
     judge.on_vitals(node, VITALS)
     judge.on_vitals(node, VITALS)
     assert host.did == []
@@ -93,7 +93,7 @@ def test_a_node_that_was_frozen_for_a_moment_is_left_alone(node: NodeHandle, dea
 
 def test_a_node_whose_process_has_ended_is_not_silent(node: NodeHandle, deadlines: ManualDeadlines) -> None:
     host = FakeHost()
-    Health(OPTIONS, {1: node}, deadlines, host).expect(node)
+    NodeHealth(OPTIONS, {1: node}, deadlines, host).expect(node)
     node.state = NodeState.ENDING
     deadlines.pass_(SILENT)
     assert host.did == []

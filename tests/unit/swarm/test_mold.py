@@ -17,7 +17,7 @@ import pytest
 
 from awoke.swarm import mold as module
 from awoke.swarm import protocol
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 
 WITHIN_S = 30.0
@@ -31,7 +31,7 @@ class Mold:
         (folder / "molded.py").write_text(source)
         self.control, theirs = protocol.pair()
         self.control.settimeout(WITHIN_S)
-        self.control.send(protocol.encode(Options(target="molded:app", nodes=1, socket="s")))
+        self.control.send(protocol.encode(SwarmOptions(target="molded:app", nodes=1, socket="s")))
         command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(supervisor)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
         self.process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
@@ -86,7 +86,7 @@ def test_nodes_are_forked_from_the_app_that_was_imported_once(tmp_path: Path) ->
             assert isinstance(forked, protocol.Forked)
             assert forked.node == number
             *_, failed = end_of(ours)
-            assert isinstance(failed, protocol.Failed)
+            assert isinstance(failed, protocol.StartFailed)
             assert "'shop' has no route" in failed.text
             assert select.select([pidfd], [], [], WITHIN_S)[0], "the descriptor is that of the node"
             ours.close()

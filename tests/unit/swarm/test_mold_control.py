@@ -16,7 +16,7 @@ from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.text import exit_codes
 from tests.unit.swarm.fakes import OPTIONS, FakePidfd
@@ -79,7 +79,7 @@ def turn_until(loop: Loop, host: FakeSupervisor, word: str) -> None:
 
 def test_a_mold_that_is_stopped_while_it_imports_is_killed_at_its_deadline(loop: Loop) -> None:
     host = FakeSupervisor()
-    options = Options(target="no_such_module:app", nodes=1, socket="s", boot_timeout_s=0.01)
+    options = SwarmOptions(target="no_such_module:app", nodes=1, socket="s", boot_timeout_s=0.01)
     molds = MoldControl(options, loop, host)
     molds.make()
     (pid,) = molds.pids()
@@ -92,7 +92,7 @@ def test_a_mold_that_is_stopped_while_it_imports_is_killed_at_its_deadline(loop:
 
 def test_a_mold_whose_app_is_refused_is_made_again_while_a_node_runs(loop: Loop) -> None:
     host = FakeSupervisor()
-    molds = MoldControl(Options(target="no_such_module:app", nodes=1, socket="s"), loop, host)
+    molds = MoldControl(SwarmOptions(target="no_such_module:app", nodes=1, socket="s"), loop, host)
     molds._policy.on_ready()
     host.has_nodes = True
     molds.make()
@@ -117,7 +117,7 @@ def test_an_app_for_one_node_is_refused_where_several_are_to_run(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     host = FakeSupervisor()
     host.wanted = wanted
-    molds = MoldControl(Options(target="naming:app", nodes=nodes, socket="s"), loop, host)
+    molds = MoldControl(SwarmOptions(target="naming:app", nodes=nodes, socket="s"), loop, host)
     molds.make()
     turn_until(loop, host, end)
     if end == "over":
@@ -130,7 +130,7 @@ def test_an_app_for_one_node_is_refused_where_several_are_to_run(
 
 def test_a_candidate_that_fails_changes_nothing(loop: Loop) -> None:
     host = FakeSupervisor()
-    molds = MoldControl(Options(target="no_such_module:app", nodes=1, socket="s"), loop, host)
+    molds = MoldControl(SwarmOptions(target="no_such_module:app", nodes=1, socket="s"), loop, host)
     molds.current = MoldHandle(0, cast(Pidfd, FakePidfd()), socket.socket())
     molds.make_candidate()
     turn_until(loop, host, "over")
@@ -161,7 +161,7 @@ def test_a_process_is_ready_for_the_next_reload_where_files_are_watched(
     (tmp_path / "saved.py").write_text("import awoke\napp = awoke.App('shop')\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     host = FakeSupervisor()
-    molds = MoldControl(Options(target="saved:app", nodes=1, socket="s", watch=True), loop, host)
+    molds = MoldControl(SwarmOptions(target="saved:app", nodes=1, socket="s", watch=True), loop, host)
     molds.make()
     turn_until(loop, host, "ready")
     host.heard.clear()

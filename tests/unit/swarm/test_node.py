@@ -16,7 +16,7 @@ from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.swarm import protocol
 from awoke.swarm.node import Node, shortened
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from awoke.swarm.options import Options
 def test_a_node_has_a_name_in_its_group(settings: dict[str, Any], options: dict[str, Any], name: str | None) -> None:
     app = awoke.App("shop", **settings)
     with contextlib.closing(Inbox()) as heard, socket.socket() as control:
-        node = Node(2, control, app, Options(target="a:b", nodes=2, socket="/tmp/s", **options), heard)
+        node = Node(2, control, app, SwarmOptions(target="a:b", nodes=2, socket="/tmp/s", **options), heard)
         assert node._names()["instance_id"] == (name and name.replace("HOST", socket.gethostname()))
 
 
@@ -44,7 +44,7 @@ def test_a_node_tells_of_its_partitions_when_all_groups_have_assigned_them() -> 
         app.on("orders", group=group)(lambda message: None)
     ours, theirs = protocol.pair()
     with contextlib.closing(Inbox()) as heard, ours, theirs:
-        node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
+        node = Node(2, theirs, app, SwarmOptions(target="a:b", nodes=2, socket="/tmp/s"), heard)
         runner = AppRunner(app)
         for group in ("audit", "audit", "shop"):
             node._on_assigned(runner, PartitionsAssigned(client=group, partitions=[], group=group))
@@ -57,7 +57,7 @@ def test_what_the_supervisor_says_of_its_nodes_is_reported_soon() -> None:
     app = awoke.App("shop", console=True)
     ours, theirs = protocol.pair()
     with contextlib.closing(Inbox()) as heard, ours, theirs:
-        node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
+        node = Node(2, theirs, app, SwarmOptions(target="a:b", nodes=2, socket="/tmp/s"), heard)
         runner = AppRunner(app)
         reporter = runner.extension(Reporter)
         assert reporter is not None
@@ -76,7 +76,7 @@ def test_a_node_executes_a_command_and_tells_its_result() -> None:
     app.on("orders")(lambda message: None)
     ours, theirs = protocol.pair()
     with contextlib.closing(Inbox()) as heard, ours, theirs:
-        node = Node(2, theirs, app, Options(target="a:b", nodes=2, socket="/tmp/s"), heard)
+        node = Node(2, theirs, app, SwarmOptions(target="a:b", nodes=2, socket="/tmp/s"), heard)
         place: dict[str, Any] = {"topic": "orders", "partition": 3}
         for number, verb, arguments in (
             (1, "resume", place),

@@ -16,7 +16,7 @@ from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_control import NodeControl, end_of
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeEvent, NodeState, NodeTimer
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.questions import Questions
 from awoke.text import exit_codes
@@ -48,7 +48,7 @@ class Controlled:
 
     def __init__(self) -> None:
         self.loop, self.swarm = Loop(), FakeSwarm()
-        options = Options(target="a:b", nodes=1, socket="s", restarts_max=2)
+        options = SwarmOptions(target="a:b", nodes=1, socket="s", restarts_max=2)
         self.control = NodeControl(options, self.loop, Questions(self.loop), self.swarm)
         ours, self.mold_end = protocol.pair()
         self.mold = MoldHandle(1, cast(Pidfd, FakePidfd()), ours)
@@ -190,7 +190,7 @@ def test_a_tripwire_tells_of_an_end_before_the_pidfd_does(one: Controlled) -> No
 
 def test_what_a_process_said_last_is_why_it_failed(one: Controlled) -> None:
     process = one.boot()
-    one.ends[-1].send(protocol.encode(protocol.Failed("no topic")))
+    one.ends[-1].send(protocol.encode(protocol.StartFailed("no topic")))
     process.end(1)
     one.loop.forget(one.node.control)
     one.loop.turn()

@@ -7,7 +7,7 @@ import pytest
 
 import awoke
 from awoke.operate.commands.socket_file import socket_path
-from awoke.swarm.options import Options, bytes_of
+from awoke.swarm.options import SwarmOptions, bytes_of
 
 
 @pytest.mark.parametrize(("text", "size"), [("5", 5), ("2k", 2048), ("512M", 512 << 20), ("1 GiB", 1 << 30)])
@@ -23,9 +23,9 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def test_options_are_checked_and_travel() -> None:
     with pytest.raises(awoke.ConfigError, match="at least 1"):
-        Options(target="a:b", nodes=0, socket="s")
+        SwarmOptions(target="a:b", nodes=0, socket="s")
     with pytest.raises(awoke.ConfigError, match="hard memory limit"):
-        Options(target="a:b", nodes=1, socket="s", memory_soft_bytes=2, memory_hard_bytes=1)
-    options = Options(target="a:b", nodes=2, socket="s", kafka={"acks": "all"})
-    assert msgspec.json.decode(msgspec.json.encode(options), type=Options) == options
+        SwarmOptions(target="a:b", nodes=1, socket="s", memory_soft_bytes=2, memory_hard_bytes=1)
+    options = SwarmOptions(target="a:b", nodes=2, socket="s", kafka={"acks": "all"})
+    assert msgspec.json.decode(msgspec.json.encode(options), type=SwarmOptions) == options
     assert "a-b" in socket_path("a:b")

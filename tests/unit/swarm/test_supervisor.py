@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.supervisor import Supervisor
 from awoke.text import exit_codes
 
@@ -16,11 +16,11 @@ import signal
 import sys
 
 from awoke.swarm.nodes import NodeTimer
-from awoke.swarm.options import Options
+from awoke.swarm.options import SwarmOptions
 from awoke.swarm.supervisor import Supervisor
 from awoke.observe.web.deadlines import Deadline
 
-supervisor = Supervisor(Options(target=sys.argv[2], nodes=1, socket=sys.argv[1]))
+supervisor = Supervisor(SwarmOptions(target=sys.argv[2], nodes=1, socket=sys.argv[1]))
 if sys.argv[3] == "stop":
     supervisor.loop.deadlines.set(Deadline(NodeTimer.STOP), 0.0, lambda: os.kill(os.getpid(), signal.SIGTERM))
 sys.exit(supervisor.run())
@@ -46,4 +46,4 @@ def test_a_signal_ends_the_loop_although_no_node_was_started(tmp_path: Path) -> 
 
 
 def test_a_supervisor_that_never_ran_can_be_closed(tmp_path: Path) -> None:
-    Supervisor(Options(target="a:b", nodes=1, socket=str(tmp_path / "s"))).close()
+    Supervisor(SwarmOptions(target="a:b", nodes=1, socket=str(tmp_path / "s"))).close()

@@ -9,7 +9,7 @@ import pytest
 
 import awoke
 from awoke import testing
-from awoke.testing.messages import Parts, ascending
+from awoke.testing.messages import MessageParts, ascending
 
 
 class Order(msgspec.Struct):
@@ -67,7 +67,7 @@ def test_a_batch_of_no_or_several_partitions_is_refused(messages: list[awoke.Mes
 
 
 def test_offsets_that_ascend_are_kept() -> None:
-    parts = [Parts(offset, None, None, [], None) for offset in (3, 9, 9, 0, 20)]
+    parts = [MessageParts(offset, None, None, [], None) for offset in (3, 9, 9, 0, 20)]
     assert [each.offset for each in ascending(parts)] == [3, 9, 10, 11, 20]
 
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import awoke
 from awoke.observe.events import ClientStatistics, HookFailed, JobFailed, MessageDeadLettered
-from awoke.testing.recorder import Changes, Processed, Recorder
+from awoke.testing.recorder import Processed, RecordedChanges, RunRecorder
 
 ERROR = ValueError("no card")
 
 
-def recorder() -> Recorder:
-    return Recorder(awoke.App("shop"), Changes())
+def recorder() -> RunRecorder:
+    return RunRecorder(awoke.App("shop"), RecordedChanges())
 
 
 def test_events_become_data_and_changes() -> None:
-    changes, app = Changes(), awoke.App("shop")
-    found = Recorder(app, changes)
+    changes, app = RecordedChanges(), awoke.App("shop")
+    found = RunRecorder(app, changes)
     found.begin()
     place: dict[str, Any] = {"handler": "charge", "topic": "orders", "partition": 0}
     app.events.emit(JobFailed(**place, offset=3, attempt=1, retry_in_s=0.5, error=ERROR))
@@ -33,8 +33,8 @@ def test_events_become_data_and_changes() -> None:
 
 
 def test_statistics_of_a_client_are_no_change() -> None:
-    changes, app = Changes(), awoke.App("shop")
-    found = Recorder(app, changes)
+    changes, app = RecordedChanges(), awoke.App("shop")
+    found = RunRecorder(app, changes)
     found.begin()
     app.events.emit(ClientStatistics(client="shop", json="{}"))
     found.end()
@@ -50,7 +50,7 @@ def test_a_failure_lets_its_message_and_later_ones_of_the_partition_come_again()
 
 
 def test_a_wait_for_a_change_ends_with_it_or_at_its_deadline() -> None:
-    changes = Changes()
+    changes = RecordedChanges()
     assert not changes.wait(0, time.monotonic())
     changes.note()
     assert changes.wait(0, time.monotonic())

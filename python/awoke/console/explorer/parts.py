@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from awoke._native import Message
-from awoke.console.explorer.views import Content, Header, MessageView
+from awoke.console.explorer.views import Content, MessageView, ShownHeader
 from awoke.declare.annotations import type_name
 from awoke.declare.secret_topics import NO_SECRETS, Form, SecretPart, SecretTopics, fits, masked, masked_json
 from awoke.payloads.decoding.registered import Decoded, RegisteredFormat, names_schema, reason
@@ -83,7 +83,7 @@ class RouteDecoders(NamedTuple):
         return all(own.covers(each.paths) for each in secrets)
 
 
-class Parts:
+class DecodedParts:
     """Shows the parts of messages. Any thread. A context manager: leaving it closes the client of the registry.
 
     `routes` has the decoders by topic. Without `reveals` all contents are hidden. Content with secret fields is shown
@@ -115,7 +115,7 @@ class Parts:
             key_hash=key_hash(key),
             key=self.content(message.topic, "key", key, headers),
             value=self.content(message.topic, "value", value, headers),
-            headers=[Header(name=printable(name), value=self.plain(each)) for name, each in headers],
+            headers=[ShownHeader(name=printable(name), value=self.plain(each)) for name, each in headers],
         )
 
     def content(self, topic: str, part: Part, raw: bytes | None, headers: Headers) -> Content:

@@ -11,7 +11,7 @@ import msgspec
 from awoke._native import Message
 from awoke.admin import Admin
 from awoke.console.access import READ_TIMEOUT_S, TIMEOUT_S, Brokers
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.explorer.views import MessagesView, PartitionRange, Where
 from awoke.declare.starts import Start
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
@@ -24,7 +24,7 @@ CLIENT = {"fetch.message.max.bytes": "131072", "queued.max.messages.kbytes": "40
 """Properties of a client that reads a few messages: no more are fetched than are shown, and a gap is no long wait."""
 
 
-def read_page(brokers: Brokers, where: Where, parts: Parts) -> MessagesView:
+def read_page(brokers: Brokers, where: Where, parts: DecodedParts) -> MessagesView:
     """Returns a page of messages. Blocks.
 
     Raises:

@@ -15,7 +15,7 @@ import msgspec
 
 from awoke._native import Message
 from awoke.console.access import Brokers
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.explorer.reading import ranges_of
 from awoke.console.explorer.views import PartitionRange, SearchQuery, SearchStep
 from awoke.errors import ClosedError, ConfigError, OperationTimeout, UnknownTopic
@@ -36,7 +36,7 @@ CHECKED = 256
 class Search:
     """One search. One thread at a time asks for its steps; any thread may cancel. A context manager."""
 
-    def __init__(self, brokers: Brokers, query: SearchQuery, parts: Parts) -> None:
+    def __init__(self, brokers: Brokers, query: SearchQuery, parts: DecodedParts) -> None:
         check(query, parts)
         self._brokers, self._query, self._parts = brokers, query, parts
         self._matches = matcher(query, parts)
@@ -128,7 +128,7 @@ class Search:
         self.cancel()
 
 
-def check(query: SearchQuery, parts: Parts) -> None:
+def check(query: SearchQuery, parts: DecodedParts) -> None:
     """Refuses a search that is not allowed, or has no bounds.
 
     Raises:
@@ -168,7 +168,7 @@ def starts_of(query: SearchQuery, ranges: list[PartitionRange], at_time: dict[in
     return {each.partition: found[each.partition] for each in ranges if found[each.partition] < each.end}
 
 
-def matcher(query: SearchQuery, parts: Parts) -> Callable[[Message[Any, Any]], bool]:
+def matcher(query: SearchQuery, parts: DecodedParts) -> Callable[[Message[Any, Any]], bool]:
     """Returns the function that tells whether a message is a hit."""
     text, place = query.text.lower(), query.place
     path = None if query.field is None else query.field.split(".")
@@ -191,14 +191,14 @@ def matcher(query: SearchQuery, parts: Parts) -> Callable[[Message[Any, Any]], b
     return matches
 
 
-def _key_has(parts: Parts, message: Message[Any, Any], text: str) -> bool:
+def _key_has(parts: DecodedParts, message: Message[Any, Any], text: str) -> bool:
     """Tells whether a key has a text in it. Of one with secret fields, only what is shown counts."""
     if message.raw_key is None or not parts.is_masked(message.topic, "key"):
         return found_in(message.raw_key, text)
     return text in (_document(parts, message, message.raw_key, "key") or "").lower()
 
 
-def _document(parts: Parts, message: Message[Any, Any], content: bytes, part: Part = "value") -> str | None:
+def _document(parts: DecodedParts, message: Message[Any, Any], content: bytes, part: Part = "value") -> str | None:
     """Returns a value or a key as JSON; None where it has no decoder, or does not decode."""
     try:
         found = parts.document(message.topic, part, content, message.headers)

@@ -27,7 +27,7 @@ class Content(msgspec.Struct, kw_only=True):
     """True if the text is only the beginning; a download has all."""
 
 
-class Header(msgspec.Struct, kw_only=True):
+class ShownHeader(msgspec.Struct, kw_only=True):
     """A header of a message."""
 
     name: str
@@ -45,7 +45,7 @@ class MessageView(msgspec.Struct, kw_only=True):
     """The same for all messages of a key; shown also while contents are hidden."""
     key: Content
     value: Content
-    headers: list[Header]
+    headers: list[ShownHeader]
 
 
 class PartitionRange(msgspec.Struct, kw_only=True):

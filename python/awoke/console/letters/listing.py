@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from awoke.console.access import READ_TIMEOUT_S, Brokers
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.letters.views import AttemptView, LetterGroup, LetterRow, LettersView, LetterView
 from awoke.console.views import ErrorRecord
 from awoke.operate.dead_letters.letters import Filter, Letter, Place
@@ -121,7 +121,9 @@ def _in_range(value: int) -> int | str:
     return value if -INTEGER_MAX < value < INTEGER_MAX else str(value)
 
 
-def show_letter(letter: Letter, letters: Iterable[Letter], errors: Iterable[ErrorRecord], parts: Parts) -> LetterView:
+def show_letter(
+    letter: Letter, letters: Iterable[Letter], errors: Iterable[ErrorRecord], parts: DecodedParts
+) -> LetterView:
     """Returns one letter with all attempts that are known. May block for a schema of the registry."""
     return LetterView(
         row=row_of(letter),

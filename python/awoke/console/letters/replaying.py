@@ -18,7 +18,7 @@ from awoke.console.letters.listing import pick, read_letters
 from awoke.console.letters.views import LetterRefused, ReplayPlan, ReplayResult, TargetCount
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.dead_letters.letters import Filter, Letter, Place
-from awoke.operate.dead_letters.replays import Memory, Sender
+from awoke.operate.dead_letters.replays import ReplayMemory, Sender
 from awoke.operate.dead_letters.targets import ReplayTargets
 from awoke.payloads import dead_letter
 from awoke.preconditions import checks
@@ -64,7 +64,7 @@ class Replay:
         self._brokers, self._wanted = brokers, wanted
         self._targets = ReplayTargets(wanted.to, is_read, wanted.granted)
         self._is_read = is_read
-        self._memory: Memory | None = None
+        self._memory: ReplayMemory | None = None
         self._sender: Sender | None = None
         self._is_cancelled = False
         self._exit = contextlib.ExitStack()
@@ -85,7 +85,9 @@ class Replay:
         options = self._brokers.options()
         with self._brokers.admin() as admin:
             partitions = [each.partition for each in admin.describe_topic(wanted.topic, TIMEOUT_S).partitions]
-        memory = Memory(wanted.topic, f"awoke-replay.{wanted.topic}", options["bootstrap_servers"], options["kafka"])
+        memory = ReplayMemory(
+            wanted.topic, f"awoke-replay.{wanted.topic}", options["bootstrap_servers"], options["kafka"]
+        )
         self._memory = self._exit.enter_context(memory)
         try:
             if self._is_cancelled:  # Before there was a memory to be told.

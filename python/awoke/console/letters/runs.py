@@ -118,7 +118,7 @@ class Run:
         self._tell()
 
 
-class Runs(Observable):
+class ReplayRuns(Observable):
     """The replays of one console. Any thread."""
 
     def __init__(self) -> None:

@@ -20,12 +20,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from awoke.console.letters.runs import Runs
+from awoke.console.letters.runs import ReplayRuns
 from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Policy, Rights, Role, view_only
 from awoke.console.web.live import Live
-from awoke.console.web.page import NO_RUNS, Action, Asked, Done, Missing, Page, Refused, Wrong
+from awoke.console.web.page import NO_RUNS, ActionRefused, Asked, Done, NoSuchPage, Page, PageAction, Wrong
 from awoke.console.web.pages import (
     calls,
     commands,
@@ -60,7 +60,7 @@ CONFIRMED = "sure"
 """The field of a form by which an operator confirms an action."""
 CHANGE, REPLAY = "change", "replay"
 """The names of the events that browsers get."""
-STATUS: dict[type[AwokeError], int] = {Missing: 404, Wrong: 400, Refused: 403}
+STATUS: dict[type[AwokeError], int] = {NoSuchPage: 404, Wrong: 400, ActionRefused: 403}
 MODULES = (
     overview,
     partitions,
@@ -78,13 +78,13 @@ MODULES = (
 )
 """The modules of pages. Each has `PAGES`, and may have `ACTIONS`."""
 PAGES: list[Page] = [page for module in MODULES for page in module.PAGES]
-ACTIONS: list[Action] = [action for module in MODULES for action in getattr(module, "ACTIONS", ())]
+ACTIONS: list[PageAction] = [action for module in MODULES for action in getattr(module, "ACTIONS", ())]
 ORDER = ("Now", "Work", "Kafka", "Processes")
 SECTIONS: dict[str, list[Page]] = {name: [page for page in PAGES if page.section == name] for name in ORDER}
 """The navigation."""
 
 
-class Parts(NamedTuple):
+class ConsoleParts(NamedTuple):
     """The parts of one console."""
 
     app: str
@@ -97,7 +97,7 @@ class Parts(NamedTuple):
     """The threads on which pages are made: they may wait for brokers."""
     code: Code = UNKNOWN
     cluster: Cluster | None = None
-    replays: Runs = NO_RUNS
+    replays: ReplayRuns = NO_RUNS
 
 
 def asgi(
@@ -127,10 +127,10 @@ def application(
 ) -> Starlette:
     """Returns the console with its parts."""
     pool = ThreadPoolExecutor(THREADS, "awoke-console-page")
-    cluster, replays = Cluster(settings), Runs()
-    parts = Parts(name, settings, live, rights, Assets(), environment(), pool, code, cluster, replays)
-    routes = [Route("/static/{name:path}", Static(parts)), Route("/live", Changes(parts))]
-    routes += [Route(each.path, Shown(parts, each), methods=["GET"]) for each in PAGES]
+    cluster, replays = Cluster(settings), ReplayRuns()
+    parts = ConsoleParts(name, settings, live, rights, Assets(), environment(), pool, code, cluster, replays)
+    routes = [Route("/static/{name:path}", Static(parts)), Route("/live", CheckedChanges(parts))]
+    routes += [Route(each.path, CheckedPage(parts, each), methods=["GET"]) for each in PAGES]
     routes += [Route(each.path, Acted(parts, each), methods=["POST"]) for each in ACTIONS]
 
     @contextlib.asynccontextmanager
@@ -153,7 +153,7 @@ class Checked:
     methods = ("GET",)
     role = Role.VIEW
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ConsoleParts) -> None:
         self.parts = parts
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -163,7 +163,9 @@ class Checked:
         if request.method not in (*self.methods, "HEAD"):
             response = self.failed(request, Grant(), Wrong("this method is not allowed"), 405)
         elif grant is None or grant.role < self.role:
-            response = self.failed(request, Grant(), Refused("you may not do this: ask the console's operator"), 403)
+            response = self.failed(
+                request, Grant(), ActionRefused("you may not do this: ask the console's operator"), 403
+            )
         else:
             try:
                 check_text(request.path_params)
@@ -268,10 +270,10 @@ class Static(Checked):
         return self.parts.assets.answer(request.path_params["name"])
 
 
-class Shown(Checked):
+class CheckedPage(Checked):
     """A page."""
 
-    def __init__(self, parts: Parts, page: Page) -> None:
+    def __init__(self, parts: ConsoleParts, page: Page) -> None:
         super().__init__(parts)
         self.page, self.role = page, page.role
 
@@ -291,14 +293,14 @@ class Acted(Checked):
 
     methods = ("POST",)
 
-    def __init__(self, parts: Parts, action: Action) -> None:
+    def __init__(self, parts: ConsoleParts, action: PageAction) -> None:
         super().__init__(parts)
         self.action, self.role = action, action.role
 
     async def answer(self, request: Request, grant: Grant) -> Response:
         """Makes the change, and returns its answer."""
         if not grant.allows(self.action.verb, self.action.role):
-            raise Refused(f"this console does not allow {self.action.verb!r} (--allow)")
+            raise ActionRefused(f"this console does not allow {self.action.verb!r} (--allow)")
         body = b""
         async for chunk in request.stream():
             body += chunk
@@ -316,17 +318,17 @@ class Acted(Checked):
         return self.done(request, asked, done)
 
 
-class Changes(Checked):
+class CheckedChanges(Checked):
     """Tells a browser of changes, by server-sent events: `change`, or `replay` if only a replay went on."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ConsoleParts) -> None:
         super().__init__(parts)
         self._streams = 0
 
     async def answer(self, request: Request, grant: Grant) -> Response:
         """Returns a stream without end."""
         if self._streams >= STREAMS_MAX:
-            raise Refused("too many browsers look at once")
+            raise ActionRefused("too many browsers look at once")
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
     async def _events(self) -> AsyncGenerator[str, None]:

@@ -37,7 +37,7 @@ class TopicDecoders(Mapping[str, RouteDecoders]):
         return len(self._by_name)
 
 
-class Trial(Protocol):
+class LetterTrial(Protocol):
     """The result of a dead letter that the app's present code has tried."""
 
     @property
@@ -52,7 +52,7 @@ class Trial(Protocol):
     def outputs(self) -> Sequence[Any]: ...
 
 
-TryLetter = Callable[[Letter], Trial]
+TryLetter = Callable[[Letter], LetterTrial]
 """Runs a dead letter through the app's code, and sends nothing. Blocks."""
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from awoke.admin import Admin
 from awoke.console.access import Brokers
-from awoke.console.explorer.parts import Parts
-from awoke.console.letters.runs import Runs
+from awoke.console.explorer.parts import DecodedParts
+from awoke.console.letters.runs import ReplayRuns
 from awoke.console.web.cluster import Cluster
 from awoke.console.web.code import UNKNOWN, Code
 from awoke.console.web.grants import Grant, Role
@@ -28,7 +28,7 @@ Shown = TypeVar("Shown")
 Answer = TypeVar("Answer")
 
 
-class Missing(AwokeError):
+class NoSuchPage(AwokeError):
     """The page is about something that does not exist."""
 
 
@@ -36,7 +36,7 @@ class Wrong(AwokeError):
     """The request can't be understood."""
 
 
-class Refused(AwokeError):
+class ActionRefused(AwokeError):
     """The request is understood, and not allowed."""
 
 
@@ -75,7 +75,7 @@ class Source(Protocol):
     def snapshot(self, within_s: float = ...) -> Snapshot: ...
 
 
-NO_RUNS = Runs()
+NO_RUNS = ReplayRuns()
 """The replays of a console that makes none."""
 
 
@@ -96,7 +96,7 @@ class Asked(NamedTuple):
     """The routes of the app, where the console is beside it."""
     cluster: Cluster | None = None
     """None asks the brokers anew."""
-    replays: Runs = NO_RUNS
+    replays: ReplayRuns = NO_RUNS
 
     def ask(self, key: Hashable, question: Callable[[Admin], Answer]) -> Answer:
         """Returns the answer of the brokers to a question, which may be two seconds old. It may not be changed.
@@ -126,10 +126,10 @@ class Asked(NamedTuple):
         own, told = self.code.secrets, self.snapshot().secrets
         return told if own is None else own.with_others(told.parts)
 
-    def parts(self) -> Parts:
+    def parts(self) -> DecodedParts:
         """Returns what shows the parts of messages to this request, as a context. Blocks as above."""
         secrets = self.secrets() if self.grant.payloads else NO_SECRETS
-        return Parts(self.settings, self.code.decoders, secrets, reveals=self.grant.payloads)
+        return DecodedParts(self.settings, self.code.decoders, secrets, reveals=self.grant.payloads)
 
     def integer(self, name: str, default: int, least: int = 0, most: int = 2**63 - 1) -> int:
         """Returns a number of the query or the form, within these bounds.
@@ -199,7 +199,7 @@ class Page(NamedTuple):
     role: Role = Role.VIEW
 
 
-class Action(NamedTuple):
+class PageAction(NamedTuple):
     """A change, by POST: checked for its role, its verb, its confirmation, and a request of the same origin."""
 
     path: str

@@ -31,7 +31,7 @@ LONG = ("app", "process")
 """The scopes that are made before the first message."""
 
 
-class Assignments(Protocol):
+class KnownAssignments(Protocol):
     """The values of the assignments of one route."""
 
     def known(self) -> Made | None:
@@ -41,7 +41,7 @@ class Assignments(Protocol):
         """Returns the same, made on first use."""
 
 
-class Step(NamedTuple):
+class BindingStep(NamedTuple):
     """A function of `Depends` that is called for each job."""
 
     key: Any
@@ -51,7 +51,7 @@ class Step(NamedTuple):
     arguments: Sequence[tuple[str, Get]]
 
 
-def bind(parameters: Parameters, process: Scoped, assignments: Assignments, *, is_async: bool) -> CallWith:
+def bind(parameters: Parameters, process: Scoped, assignments: KnownAssignments, *, is_async: bool) -> CallWith:
     """Returns a function that calls a handler. It returns a coroutine where that is `async def`.
 
     What does not depend on the message is looked up here, and once.
@@ -61,7 +61,7 @@ def bind(parameters: Parameters, process: Scoped, assignments: Assignments, *, i
     if all(isinstance(each.source, PerCall) for each in others):
         return _without_functions(constant, others, takes_received=parameters.takes_received)
     steps = [
-        Step(each.key, each.function, each.kind, each.name, _getters(each.parameters, process))
+        BindingStep(each.key, each.function, each.kind, each.name, _getters(each.parameters, process))
         for each in in_order(others)
         if each.scope == "job"
     ]
@@ -134,7 +134,7 @@ def _last(constant: Mapping[str, Any], arguments: Sequence[tuple[str, Get]], *, 
 # The next two are the same, but for the waits: one flow for both would cost each `def` call a microsecond.
 
 
-def _called(steps: Sequence[Step], call_handler: Last, assignments: Assignments | None) -> CallWith:
+def _called(steps: Sequence[BindingStep], call_handler: Last, assignments: KnownAssignments | None) -> CallWith:
     """Returns the call of a `def`."""
     nothing: Made = {}
     fine: set[type] = {type(None)}
@@ -170,7 +170,7 @@ def _called(steps: Sequence[Step], call_handler: Last, assignments: Assignments 
     return call
 
 
-def _awaited(steps: Sequence[Step], call_handler: Last, assignments: Assignments | None) -> CallWith:
+def _awaited(steps: Sequence[BindingStep], call_handler: Last, assignments: KnownAssignments | None) -> CallWith:
     """Returns the call of an `async def`."""
     nothing: Made = {}
     fine: set[type] = {type(None)}

@@ -12,7 +12,7 @@ __all__ = [
     "AppStarted",
     "AppStopped",
     "AppStopping",
-    "BackgroundFailed",
+    "BackgroundFailure",
     "BackgroundOverdue",
     "ClockStepped",
     "ShutdownFailed",
@@ -93,7 +93,7 @@ class ShutdownFailed(Event, frozen=True, kw_only=True):
     error: BaseException
 
 
-class BackgroundFailed(Event, frozen=True, kw_only=True):
+class BackgroundFailure(Event, frozen=True, kw_only=True):
     """A background function has raised; `restart_in_s` is None if it does not run again."""
 
     name: ClassVar[str] = "background.failed"

@@ -12,7 +12,7 @@ __all__ = [
     "ClientLog",
     "ClientStatistics",
     "ProducerReplaced",
-    "TransactionAborted",
+    "TransactionAbort",
 ]
 
 
@@ -79,7 +79,7 @@ class ProducerReplaced(Event, frozen=True, kw_only=True):
     reason: str
 
 
-class TransactionAborted(Event, frozen=True, kw_only=True):
+class TransactionAbort(Event, frozen=True, kw_only=True):
     """A transaction was aborted; no reader of committed messages sees any of it."""
 
     name: ClassVar[str] = "transaction.aborted"

@@ -9,7 +9,7 @@ from awoke.observe.events.event import Counter, Event
 
 __all__ = [
     "CommitFailed",
-    "FetchFailed",
+    "FetchFailure",
     "GroupWaiting",
     "JobOverdue",
     "OffsetsCommitted",
@@ -224,7 +224,7 @@ class PartitionCareful(Event, frozen=True, kw_only=True):
     text: str
 
 
-class FetchFailed(Event, frozen=True, kw_only=True):
+class FetchFailure(Event, frozen=True, kw_only=True):
     """A partition could not be fetched."""
 
     name: ClassVar[str] = "fetch.failed"

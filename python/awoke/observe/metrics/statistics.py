@@ -35,7 +35,7 @@ class Broker(msgspec.Struct, frozen=True):
     rtt: Window = Window()
 
 
-class Client(msgspec.Struct, frozen=True):
+class ClientNumbers(msgspec.Struct, frozen=True):
     """A client of librdkafka's JSON."""
 
     type: str
@@ -75,7 +75,7 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
         )
 
 
-_decoder = msgspec.json.Decoder(Client)
+_decoder = msgspec.json.Decoder(ClientNumbers)
 
 
 def brokers_of(event: ClientStatistics) -> list[BrokerStatistics]:

@@ -36,7 +36,7 @@ class Thread(Protocol):
     def started_at(self) -> str: ...
 
 
-class Shown(Protocol):
+class EndpointSource(Protocol):
     """The app, as the endpoint shows it."""
 
     def health(self) -> Health: ...
@@ -53,7 +53,7 @@ class Endpoint:
         ConfigError: The port is taken, or this user may not take it.
     """
 
-    def __init__(self, port: int, shown: Shown, host: str = "127.0.0.1", allowed_hosts: str = "") -> None:
+    def __init__(self, port: int, shown: EndpointSource, host: str = "127.0.0.1", allowed_hosts: str = "") -> None:
         self._shown, self._hosts = shown, http.names_in(allowed_hosts, host)
         self._listening = http.listening_socket(host, port)
         self.port: int = self._listening.getsockname()[1]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from awoke.errors import ConfigError
 from awoke.observe.web import listener
-from awoke.observe.web.listener import Listener, Respond
+from awoke.observe.web.listener import Respond, SocketListener
 from awoke.observe.web.loop import Loop
 
 HOST = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::\d*)?")
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     """The header `Host`; `None` if the client sent none. Browsers always send one."""
 
 
-class HttpListener(Listener):
+class HttpListener(SocketListener):
     """A listening socket for HTTP."""
 
     def __init__(self, loop: Loop, listening: socket.socket, hosts: frozenset[str], answer: Answer) -> None:

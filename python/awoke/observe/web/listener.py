@@ -64,7 +64,7 @@ class Peer(NamedTuple):
     uid: int
 
 
-class Listener:
+class SocketListener:
     """A listening socket, and the connections that have not been answered."""
 
     _numbers = itertools.count(1)

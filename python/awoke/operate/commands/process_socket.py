@@ -17,7 +17,7 @@ from typing import Protocol
 from awoke._native import Notifier
 from awoke.errors import ConfigError
 from awoke.observe.web import listener
-from awoke.observe.web.listener import Listener, Peer, Respond
+from awoke.observe.web.listener import Peer, Respond, SocketListener
 from awoke.observe.web.loop import Loop
 from awoke.operate.commands import lines
 from awoke.operate.commands.socket_file import SocketFile, SocketTaken
@@ -72,7 +72,7 @@ class ProcessSocket:
 
     def __init__(self, file: SocketFile, app: SteeredApp) -> None:
         self._file, self._app = file, app
-        self._listener: Listener | None = None
+        self._listener: SocketListener | None = None
         self._notifier = Notifier()
         self._is_closing = False
         self._thread = threading.Thread(target=self._serve, name="awoke-commands", daemon=True)
@@ -91,7 +91,7 @@ class ProcessSocket:
     def _serve(self) -> None:
         with contextlib.closing(Loop()) as loop:
             loop.watch(self._notifier.fileno(), lambda: None)
-            self._listener = Listener(loop, self._file.listening, listener.is_whole_line, self._on_command)
+            self._listener = SocketListener(loop, self._file.listening, listener.is_whole_line, self._on_command)
             with contextlib.closing(self._listener):
                 while not self._is_closing:
                     loop.turn()

@@ -59,7 +59,7 @@ def decode(offsets: Sequence[int], offset: int, metadata: str | None) -> set[int
     return sent
 
 
-class Memory:
+class ReplayMemory:
     """The stored state of replays of a topic. A context manager: inside the block it is a member of a group."""
 
     def __init__(self, topic: str, group: str, bootstrap_servers: str | None, kafka: Mapping[str, str]) -> None:
@@ -88,7 +88,7 @@ class Memory:
 
         return Bookmark
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> ReplayMemory:
         self._server.start()
         return self
 
@@ -172,7 +172,7 @@ class Sender:
     """Sends dead letters again. One thread; another one may cancel."""
 
     def __init__(
-        self, producer: awoke.Producer, memory: Memory, targets: ReplayTargets, rate_per_s: float | None
+        self, producer: awoke.Producer, memory: ReplayMemory, targets: ReplayTargets, rate_per_s: float | None
     ) -> None:
         self._producer, self._memory, self._targets, self._rate_per_s = producer, memory, targets, rate_per_s
         self._cancelled = threading.Event()

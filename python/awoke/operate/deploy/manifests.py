@@ -20,7 +20,7 @@ ALIVE_EVERY_S, ALIVE_FAILURES = 10, 12
 PORT = 9404
 
 
-class App(NamedTuple):
+class DeployedApp(NamedTuple):
     """An app that is to be deployed."""
 
     target: str
@@ -57,7 +57,7 @@ class App(NamedTuple):
         return math.ceil(self.settings.startup_timeout_s + 60)
 
 
-def kubernetes(app: App, image: str, replicas: int = 2) -> str:
+def kubernetes(app: DeployedApp, image: str, replicas: int = 2) -> str:
     """Returns a Deployment and a PodDisruptionBudget.
 
     Neither lag nor absent brokers end a process: `/live` asks only whether it answers.
@@ -143,7 +143,7 @@ class Scale(NamedTuple):
     """At most the number of partitions: more have nothing to do."""
 
 
-def keda(app: App, scale: Scale) -> str:
+def keda(app: DeployedApp, scale: Scale) -> str:
     """Returns a ScaledObject that scales by seconds of work: a thousand quick messages need no process more.
 
     It never scales to 0: the lag is measured by the processes themselves.
@@ -176,7 +176,7 @@ spec:
 """
 
 
-def systemd(app: App, folder: str) -> str:
+def systemd(app: DeployedApp, folder: str) -> str:
     """Returns a unit for an app in this folder, whose virtual environment is `.venv` there."""
     reload = "ExecReload=/bin/kill -HUP $MAINPID\n" if app.run.nodes is not None else ""
     return f"""[Unit]
@@ -211,7 +211,7 @@ WantedBy=multi-user.target
 """
 
 
-def dockerfile(app: App, python: str = "3.13") -> str:
+def dockerfile(app: DeployedApp, python: str = "3.13") -> str:
     """Returns a Dockerfile: a slim image without build tools, whose process is not root and gets the signals itself."""
     return f"""FROM python:{python}-slim AS build
 WORKDIR /app

@@ -9,7 +9,7 @@ from awoke import _native
 from awoke._native import Message
 from awoke.declare.lifecycle import BetweenJobs
 from awoke.payloads.registry.schemas import Schemas
-from awoke.produce.transaction import TransactionEntry
+from awoke.produce.transaction import OpenEntry
 from awoke.rpc.responder.call_log import CallLog
 from awoke.settings import Settings
 
@@ -17,7 +17,7 @@ from awoke.settings import Settings
 class CallTransactions(Protocol):
     """Makes transaction entries."""
 
-    def entry(self) -> TransactionEntry: ...
+    def entry(self) -> OpenEntry: ...
 
 
 class CallTracer(Protocol):

@@ -19,7 +19,7 @@ from awoke.errors import (
     RpcError,
     is_refused_for_good,
 )
-from awoke.produce.transaction import TransactionEntry
+from awoke.produce.transaction import OpenEntry
 from awoke.rpc import protocol
 from awoke.rpc.errors import Internal, reply_too_large
 from awoke.rpc.responder.host import ResponderHost
@@ -56,7 +56,7 @@ class ReplyTransactions:
     def __init__(self, host: ResponderHost, replies: _native.CallReplies, on_refused: OnRefused) -> None:
         self._host, self._replies, self._on_refused = host, replies, on_refused
 
-    def entry(self) -> TransactionEntry:
+    def entry(self) -> OpenEntry:
         """Returns an empty transaction."""
         assert self._host.transactions is not None
         return self._host.transactions.entry()
@@ -77,13 +77,13 @@ class ReplyTransactions:
         job.leave_slot(True)
         self._submit(call.transaction_entry, Submission(call, job, OWN_REPLY, on_end))
 
-    def _add(self, call: IncomingCall, entry: TransactionEntry, kind: str, body: bytes, code: str | None) -> None:
+    def _add(self, call: IncomingCall, entry: OpenEntry, kind: str, body: bytes, code: str | None) -> None:
         headers = self._replies.headers(call, kind, body, code)
         if headers is not None and call.reply_to is not None:
             topic, partition = call.reply_to
             entry.produce(topic, body, partition=partition, headers=headers)
 
-    def _submit(self, entry: TransactionEntry, submission: Submission) -> None:
+    def _submit(self, entry: OpenEntry, submission: Submission) -> None:
         try:
             committed = entry.submit(submission.job, None)
         except (ClosedError, FencedError):

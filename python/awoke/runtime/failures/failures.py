@@ -25,7 +25,7 @@ Leaving = Literal["skip", "dead_letter"]
 """The way to leave a failing message without processing it, as an operator asked."""
 
 
-class Failure(NamedTuple):
+class KeptFailure(NamedTuple):
     """A message that has failed, and the assignment of its partition."""
 
     assignment: Partition
@@ -55,7 +55,7 @@ class Failures:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.failing: dict[Place, dict[int, Failure]] = {}
+        self.failing: dict[Place, dict[int, KeptFailure]] = {}
         """Those of each partition, by offset. Empty most of the time, which may be seen without the lock."""
         self.asked: dict[Place, dict[int, Leaving]] = {}
         """The failing messages that an operator wants to be left, by offset, and how."""
@@ -70,7 +70,7 @@ class Failures:
             batch = job.batch()
             if not len(batch):
                 return
-            entry = Failure(
+            entry = KeptFailure(
                 assignment=job.assignment(),
                 generation=job.generation,
                 offset=batch[0].offset,
@@ -88,16 +88,16 @@ class Failures:
                 others = known if job.is_of_lanes else {}
                 self.failing[(job.topic, job.partition)] = {**others, entry.offset: entry}
 
-    def all(self) -> list[tuple[Place, Failure]]:
+    def all(self) -> list[tuple[Place, KeptFailure]]:
         """Returns all messages that fail, each with its place."""
         with self._lock:
             found = {place: self._current(*place) for place in list(self.failing)}
         return [(place, entry) for place, entries in found.items() for entry in entries.values()]
 
-    def blocked(self, after_s: float) -> dict[Place, list[Failure]]:
+    def blocked(self, after_s: float) -> dict[Place, list[KeptFailure]]:
         """Returns those that have failed for this long, by place, the oldest failure first."""
         now_s = monotonic_s()
-        found: dict[Place, list[Failure]] = {}
+        found: dict[Place, list[KeptFailure]] = {}
         for place, entry in sorted(self.all(), key=lambda each: each[1].since_s):
             if now_s - entry.since_s >= after_s:
                 found.setdefault(place, []).append(entry)
@@ -171,19 +171,19 @@ class Failures:
         """Forgets the messages of a partition whose log went back."""
         self.forget(event.topic, event.partition)
 
-    def _of(self, job: Job) -> dict[int, Failure]:
+    def _of(self, job: Job) -> dict[int, KeptFailure]:
         """Returns the failing messages of the job's assignment."""
         known = self.failing.get((job.topic, job.partition), {})
         return {offset: entry for offset, entry in known.items() if entry.generation == job.generation}
 
-    def _current(self, topic: str, partition: int) -> dict[int, Failure]:
+    def _current(self, topic: str, partition: int) -> dict[int, KeptFailure]:
         """Returns the failing messages of the current assignment that no later commit has left behind."""
         known = self.failing.get((topic, partition), {})
         current = {offset: entry for offset, entry in known.items() if is_open(entry, offset)}
         self._keep((topic, partition), current)
         return current
 
-    def _keep(self, place: Place, known: dict[int, Failure]) -> None:
+    def _keep(self, place: Place, known: dict[int, KeptFailure]) -> None:
         asked = {offset: how for offset, how in self.asked.pop(place, {}).items() if offset in known}
         if asked:
             self.asked[place] = asked
@@ -192,7 +192,7 @@ class Failures:
             self.failing[place] = known
 
 
-def is_open(entry: Failure, offset: int) -> bool:
+def is_open(entry: KeptFailure, offset: int) -> bool:
     """Tells whether the partition of a message is still assigned, and the message is not done."""
     try:
         stored, _ = entry.assignment.offsets()

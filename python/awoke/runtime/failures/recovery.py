@@ -63,7 +63,7 @@ WAITING: tuple[Kind, ...] = ("no schema", "no registry")
 """No failures of the message: the try does not count as an attempt."""
 
 
-class Failed(NamedTuple):
+class FailedJob(NamedTuple):
     """A job's first message has failed."""
 
     error: BaseException
@@ -92,7 +92,7 @@ class Recovery:
         refused, the job is tried again in smaller parts (`narrow`) until the message is found.
         """
         kind = self._kind_of(job, error, is_unclear=is_unclear)
-        failed = Failed(error, job.attempt, self._delay_s(kind, job.attempt))
+        failed = FailedJob(error, job.attempt, self._delay_s(kind, job.attempt))
         if kind not in WAITING:
             retry_in_s = None if failed.delay_s is None else round(failed.delay_s, 3)
             hashed = None if kind == "all done" else key_hash(job.batch()[0].key)
@@ -101,12 +101,12 @@ class Recovery:
 
     async def exhaust(self, job: Job, attempts: int, error: BaseException) -> None:
         """Treats the job's first message as exhausted, as its route says."""
-        await ACTIONS["exhausted", self._policy](self, job, Failed(error, attempts, None))
+        await ACTIONS["exhausted", self._policy](self, job, FailedJob(error, attempts, None))
 
     async def leave(self, job: Job, how: Leaving, error: BaseException) -> None:
         """Leaves the job's first message without another try, as an operator asked; those behind it go on."""
         policy: Policy = "skip" if how == "skip" else self._policy
-        await ACTIONS["exhausted", policy](self, job, Failed(error, job.attempt, None))
+        await ACTIONS["exhausted", policy](self, job, FailedJob(error, job.attempt, None))
 
     def end_app(self, job: Job, error: BaseException) -> None:
         """Ends the app in order, with the job not done: user code asked for it (`SystemExit`), or nothing can go on."""
@@ -135,11 +135,11 @@ class Recovery:
 
     # The actions.
 
-    async def release(self, job: Job, failed: Failed) -> None:
+    async def release(self, job: Job, failed: FailedJob) -> None:
         """Gives back a job of which nothing is left to be tried again."""
         job.release_rest()
 
-    async def load_schema(self, job: Job, failed: Failed) -> None:
+    async def load_schema(self, job: Job, failed: FailedJob) -> None:
         """Loads the schema, and gives the job back to be tried again at once."""
         needed = schema_needed(failed.error)
         assert isinstance(needed, SchemaNeeded)
@@ -158,18 +158,18 @@ class Recovery:
         self._registry_away.is_back()
         job.retry(0.0, is_counted=False)
 
-    async def wait_for_registry(self, job: Job, failed: Failed) -> None:
+    async def wait_for_registry(self, job: Job, failed: FailedJob) -> None:
         """Has the job tried again after the back-off of the registry: its partition, or its key, waits."""
         needed, delay_s = schema_needed(failed.error), self._registry_away.delay_s()
         assert needed is not None
         self._emit(RegistryWaited, job, needed, retry_in_s=round(delay_s, 3))
         self._give_back(job, needed, delay_s, is_counted=False)
 
-    async def try_again(self, job: Job, failed: Failed) -> None:
+    async def try_again(self, job: Job, failed: FailedJob) -> None:
         """Has the job tried again after its delay."""
         self._give_back(job, failed.error, failed.delay_s or 0.0)
 
-    async def send_letter(self, job: Job, failed: Failed) -> None:
+    async def send_letter(self, job: Job, failed: FailedJob) -> None:
         """Sends the message to the dead letter topic, and passes it by when it is acknowledged there.
 
         Refused as too large, it goes without its value. If key and headers alone are too large, it is skipped.
@@ -194,7 +194,7 @@ class Recovery:
                 return
         await self.skip(job, failed)
 
-    async def skip(self, job: Job, failed: Failed) -> None:
+    async def skip(self, job: Job, failed: FailedJob) -> None:
         """Passes the message by, with an event only; where the route is exactly-once, when that is committed."""
         offset, transactions = job.first_offset, self._context.transactions
         if transactions is not None and self._route.is_exactly_once:
@@ -208,13 +208,13 @@ class Recovery:
                 return
         self._pass_by(job, offset, MessageSkipped, failed.error)
 
-    async def pause(self, job: Job, failed: Failed) -> None:
+    async def pause(self, job: Job, failed: FailedJob) -> None:
         """Pauses the partition, until an operator resumes it."""
         self._context.failures.failed(job, failed.error, 0.0)
         self._context.pause_exhausted(job, self._exhausted(job, failed))
         job.retry(0.0)
 
-    async def stop(self, job: Job, failed: Failed) -> None:
+    async def stop(self, job: Job, failed: FailedJob) -> None:
         """Ends the app: the message is there at its next start."""
         self.end_app(job, self._exhausted(job, failed))
 
@@ -236,7 +236,7 @@ class Recovery:
             job.done(offset)
         job.release_rest()
 
-    def _produce_letter(self, job: Job, failed: Failed, *, has_value: bool) -> DeliveryHandle | PendingStep:
+    def _produce_letter(self, job: Job, failed: FailedJob, *, has_value: bool) -> DeliveryHandle | PendingStep:
         """Sends the dead letter of the job's first message; where the route is exactly-once, with its offset."""
         topic, transactions = self._route.dead_letter, self._context.transactions
         assert topic is not None
@@ -268,7 +268,7 @@ class Recovery:
         job.retry(delay_s or 0.0)
         failures.retried(job.topic, job.partition)
 
-    def _exhausted(self, job: Job, failed: Failed) -> RetriesExhausted:
+    def _exhausted(self, job: Job, failed: FailedJob) -> RetriesExhausted:
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
         return RetriesExhausted(f"{at} failed {failed.attempts} times, the last with: {shown(failed.error)}")
 
@@ -285,7 +285,7 @@ class Recovery:
         self._context.events.emit(event(handler=self._route.name, error=error, **at, **more))
 
 
-Action = Callable[[Recovery, Job, Failed], Coroutine[Any, Any, None]]
+Action = Callable[[Recovery, Job, FailedJob], Coroutine[Any, Any, None]]
 
 ACTIONS: Mapping[tuple[Kind, Policy | None], Action] = {
     ("all done", None): Recovery.release,

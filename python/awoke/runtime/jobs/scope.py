@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from awoke._native import Signal
 from awoke.declare.handlers import check_ran
 from awoke.errors import ClosedError
-from awoke.observe.events import BackgroundFailed, Events
+from awoke.observe.events import BackgroundFailure, Events
 from awoke.observe.ledger import Ledger, place_of_caller
 from awoke.preconditions.signatures import signature_of
 from awoke.waiting.backoff import Backoff
@@ -157,7 +157,7 @@ class Scope:
         will_restart = on_error == "restart" and not self.stopping.is_set()
         delay_s = BACKOFF.delay_s(failures)
         self._events.emit(
-            BackgroundFailed(
+            BackgroundFailure(
                 owner=self.owner,
                 function=name,
                 failures=failures,

@@ -35,7 +35,7 @@ ROUNDING_S = 1e-6
 """A deadline has passed when it is nearer than this: sums of floating point are not exact."""
 
 
-class Running(NamedTuple):
+class WatchedJob(NamedTuple):
     """A job that runs now."""
 
     handler: str
@@ -61,7 +61,7 @@ class OverdueWatch(Extension):
         self._events, self._is_needed = events, is_needed
         self._lock = threading.Lock()
         self._changed = Signal()
-        self._running: dict[int, Running] = {}
+        self._running: dict[int, WatchedJob] = {}
         self._overdue: set[int] = set()
         self._wait_until_s: float | None = None
         self._is_closed = False
@@ -81,7 +81,7 @@ class OverdueWatch(Extension):
 
     def begin(self, handler: str, job: Job, limit_s: float, task: asyncio.Task[Any] | None = None) -> int:
         """Notes that a job begins on the calling thread; returns the number to end it with. Does not block."""
-        running = Running(
+        running = WatchedJob(
             handler,
             job.topic,
             job.partition,
@@ -106,7 +106,7 @@ class OverdueWatch(Extension):
             self._running.pop(number, None)
             self._overdue.discard(number)
 
-    def overdue(self) -> list[Running]:
+    def overdue(self) -> list[WatchedJob]:
         """Returns the jobs that exceed their limit now. Does not block."""
         with self._lock:
             return [self._running[number] for number in self._overdue]
@@ -136,7 +136,7 @@ class OverdueWatch(Extension):
                 stack = running.stack()
                 logger.error("%s has worked on %s for %.1f s, at:\n%s", running.handler, place, ran_s, stack)
 
-    def _wait(self) -> list[Running] | None:
+    def _wait(self) -> list[WatchedJob] | None:
         """Waits for jobs whose deadline passes, and returns them; None when closed."""
         while not self._is_closed:
             self._changed.clear()

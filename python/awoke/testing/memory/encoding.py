@@ -12,10 +12,10 @@ from awoke.declare.routing import Route
 from awoke.payloads.message import Outgoing
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import Topic
-from awoke.testing.messages import Parts, ascending, headers_of, message, parts_of
+from awoke.testing.messages import MessageParts, ascending, headers_of, message, parts_of
 
 
-def parts_for(app: App, route: Route, messages: Iterable[Any]) -> dict[int, list[Parts]]:
+def parts_for(app: App, route: Route, messages: Iterable[Any]) -> dict[int, list[MessageParts]]:
     """Returns messages as brokers keep them in the topic of a route, by partition. A value becomes a message.
 
     Raises:
@@ -23,14 +23,14 @@ def parts_for(app: App, route: Route, messages: Iterable[Any]) -> dict[int, list
     """
     value, key = route.types
     formats = TopicFormats([Topic(str(route.topic), value=value, key=key)], app.format, app.schemas)
-    found: dict[int, list[Parts]] = defaultdict(list)
+    found: dict[int, list[MessageParts]] = defaultdict(list)
     for each in messages:
         given = each if isinstance(each, Message) else message(each)
         found[given.partition].append(_encoded(app, formats, route, given))
     return {number: ascending(each) for number, each in found.items()}
 
 
-def _encoded(app: App, formats: TopicFormats, route: Route, given: Message[Any, Any]) -> Parts:
+def _encoded(app: App, formats: TopicFormats, route: Route, given: Message[Any, Any]) -> MessageParts:
     """Returns the bytes of a message, of which the value and the key that are no bytes are encoded."""
     parts, value, key = parts_of(given), given.value, given.key
     if _is_plain(value) and _is_plain(key):

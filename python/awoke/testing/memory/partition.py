@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 
 BEGINNING, END = -2, -1
 """The offsets of the two ends, as `seek` takes them."""
@@ -26,7 +26,7 @@ class Entry:
 
     __slots__ = ("failed", "is_done", "is_waiting", "ordinal", "parts")
 
-    def __init__(self, parts: Parts, ordinal: int) -> None:
+    def __init__(self, parts: MessageParts, ordinal: int) -> None:
         self.parts, self.ordinal = parts, ordinal
         self.failed = 0
         """The number of attempts that have failed in a row."""
@@ -55,7 +55,7 @@ class Unit:
 class MemoryPartition:
     """One assignment of a partition. Any thread: jobs may end on awoke's callback thread."""
 
-    def __init__(self, topic: str, number: int, messages: Sequence[Parts]) -> None:
+    def __init__(self, topic: str, number: int, messages: Sequence[MessageParts]) -> None:
         self.topic, self.number, self.generation = topic, number, next(_generations)
         self.entries = [Entry(parts, ordinal) for ordinal, parts in enumerate(messages)]
         self.lock = threading.RLock()

@@ -18,7 +18,7 @@ from awoke.runtime.jobs.own_thread import executor_of
 from awoke.testing.memory.job import MemoryHook, MemoryJob, MemoryLanes
 from awoke.testing.memory.partition import MemoryPartition
 from awoke.testing.memory.process import MemoryProcess
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 
 END_S = 60.0
 """A job whose answers are all there ends on awoke's callback thread, within this time."""
@@ -27,7 +27,7 @@ END_S = 60.0
 class MemoryRun:
     """One run of a route. One thread, or one task."""
 
-    def __init__(self, process: MemoryProcess, messages: Mapping[int, Sequence[Parts]], limit_s: float) -> None:
+    def __init__(self, process: MemoryProcess, messages: Mapping[int, Sequence[MessageParts]], limit_s: float) -> None:
         self._process, self._route, self._limit_s = process, process.route, limit_s
         topic = str(self._route.topic)
         self.partitions = [MemoryPartition(topic, number, each) for number, each in sorted(messages.items())]

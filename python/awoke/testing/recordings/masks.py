@@ -18,7 +18,7 @@ import msgspec
 from awoke.declare.secret_topics import SecretPart
 from awoke.errors import AwokeError, ConfigError
 from awoke.payloads.secret_paths import shown
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 from awoke.testing.recordings.recording import Recorded
 
 Style = Literal["hash", "stars"]
@@ -80,7 +80,7 @@ class Masks:
         value = self._value(record, parts) if self._paths and parts.value is not None else parts.value
         return Recorded(record.partition, parts._replace(key=key, headers=headers, value=value))
 
-    def _without_secrets(self, parts: Parts) -> Parts:
+    def _without_secrets(self, parts: MessageParts) -> MessageParts:
         """Returns the parts of a record without the secrets of the app."""
         for each in self._of_app:
             if each.part == "key" and parts.key is not None:
@@ -115,7 +115,7 @@ class Masks:
             names = ", ".join(sorted(self._unseen))
             raise MaskRefused(f"no record has what these mask: {names}; nothing was written")
 
-    def _value(self, record: Recorded, parts: Parts) -> bytes:
+    def _value(self, record: Recorded, parts: MessageParts) -> bytes:
         assert parts.value is not None
         try:
             document = msgspec.json.decode(parts.value)

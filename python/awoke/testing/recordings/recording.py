@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from awoke._native import Message, make_batch
-from awoke.testing.messages import Parts, parts_of
+from awoke.testing.messages import MessageParts, parts_of
 from awoke.testing.recordings.lines import bytes_of, read_lines, text_of, write_lines, wrong_line
 
 KIND, VERSION = "awoke_recording", 1
@@ -17,7 +17,7 @@ class Recorded(NamedTuple):
     """One record, and the partition that it is from."""
 
     partition: int
-    parts: Parts
+    parts: MessageParts
 
     def document(self) -> dict[str, Any]:
         """Returns it as it stands in a file."""
@@ -88,7 +88,7 @@ def in_order(records: Iterable[Recorded]) -> list[Recorded]:
 def _record(document: dict[str, Any]) -> Recorded:
     headers = [(str(name), bytes_of(each)) for name, each in document["headers"]]
     timestamp_ms = document["timestamp_ms"]
-    parts = Parts(
+    parts = MessageParts(
         int(document["offset"]),
         bytes_of(document["value"]),
         bytes_of(document["key"]),

@@ -19,7 +19,7 @@ ANY = "*"
 """A part of a path that is a name or a number."""
 
 
-class Request(NamedTuple):
+class RegistryRequest(NamedTuple):
     """A request, as far as its meaning goes."""
 
     method: str
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     text: str
 
 
-class Call(NamedTuple):
+class RouteCall(NamedTuple):
     """A request whose path is known."""
 
     names: list[str]
@@ -99,7 +99,7 @@ class Routes:
 
     def __init__(self, subjects: Subjects) -> None:
         self._subjects, self._levels = subjects, subjects.levels
-        self._table: dict[tuple[str, ...], dict[str, Callable[[Call], Any]]] = {
+        self._table: dict[tuple[str, ...], dict[str, Callable[[RouteCall], Any]]] = {
             (): {"GET": lambda call: {}},
             ("mode",): {"GET": lambda call: {"mode": "READWRITE"}},
             ("schemas", "types"): {"GET": lambda call: list(KINDS)},
@@ -126,17 +126,17 @@ class Routes:
             ("config", ANY): {"GET": self._level, "PUT": self._set_level, "DELETE": self._reset_level},
         }
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: RegistryRequest) -> Answer:
         """Returns the answer to a request; a refusal is an answer, too."""
         path, _, query = request.path.partition("?")
         try:
             function, names = self._find(request.method, path)
-            found = function(Call(names, dict(parse_qsl(query)), request.body))
+            found = function(RouteCall(names, dict(parse_qsl(query)), request.body))
         except Refusal as error:
             return refused(error)
         return Answer(200, found.text if isinstance(found, Raw) else json.dumps(found))
 
-    def _find(self, method: str, path: str) -> tuple[Callable[[Call], Any], list[str]]:
+    def _find(self, method: str, path: str) -> tuple[Callable[[RouteCall], Any], list[str]]:
         """Returns the function for a method and a path, and the parts of the path that are names."""
         parts = [unquote(each) for each in path.split("/") if each]
         for pattern, methods in self._table.items():
@@ -150,75 +150,75 @@ class Routes:
 
     # Schemas.
 
-    def _stored(self, call: Call) -> Stored:
+    def _stored(self, call: RouteCall) -> Stored:
         """Returns the schema with the id in the path."""
         if not call.names[0].isdecimal():
             raise refusal.path_not_found(call.names[0])
         return self._subjects.by_id(int(call.names[0]))
 
-    def _uses(self, call: Call) -> list[Version]:
+    def _uses(self, call: RouteCall) -> list[Version]:
         """Returns the versions that have the schema with the id in the path."""
         return self._subjects.uses(self._stored(call).id, deleted=call.is_set("deleted"))
 
-    def _by_id(self, call: Call) -> Any:
+    def _by_id(self, call: RouteCall) -> Any:
         """Answers GET /schemas/ids/{id}. Ids are the same in all subjects, so the parameter `subject` has no effect."""
         stored = self._stored(call)
         return {"guid": stored.guid, **schema_of(stored)}
 
-    def _by_guid(self, call: Call) -> Any:
+    def _by_guid(self, call: RouteCall) -> Any:
         """Answers GET /schemas/guids/{guid}."""
         stored = self._subjects.by_guid(call.names[0])
         return {"guid": stored.guid, **schema_of(stored)}
 
-    def _versions_of_id(self, call: Call) -> Any:
+    def _versions_of_id(self, call: RouteCall) -> Any:
         """Answers GET /schemas/ids/{id}/versions."""
         return [{"subject": each.subject, "version": each.number} for each in self._uses(call)]
 
     # Subjects.
 
-    def _names(self, call: Call) -> Any:
+    def _names(self, call: RouteCall) -> Any:
         """Answers GET /subjects."""
         return self._subjects.names(call.query.get("subjectPrefix", ""), deleted=call.is_set("deleted"))
 
-    def _versions(self, call: Call) -> Any:
+    def _versions(self, call: RouteCall) -> Any:
         """Answers GET /subjects/{subject}/versions."""
         return [each.number for each in self._subjects.versions(call.names[0], deleted=call.is_set("deleted"))]
 
-    def _found(self, call: Call) -> Version:
+    def _found(self, call: RouteCall) -> Version:
         """Returns the version in the path."""
         return self._subjects.version(call.names[0], number_in(call.names[1]), deleted=call.is_set("deleted"))
 
-    def _version(self, call: Call) -> Any:
+    def _version(self, call: RouteCall) -> Any:
         """Answers GET /subjects/{subject}/versions/{version}."""
         return version_of(self._found(call))
 
-    def _register(self, call: Call) -> Any:
+    def _register(self, call: RouteCall) -> Any:
         """Answers POST /subjects/{subject}/versions, as newer registries do: older ones tell the id only."""
         version = self._subjects.register(call.names[0], call.schema())
         return {name: value for name, value in version_of(version).items() if name != "subject"}
 
-    def _look_up(self, call: Call) -> Any:
+    def _look_up(self, call: RouteCall) -> Any:
         """Answers POST /subjects/{subject}."""
         return version_of(self._subjects.look_up(call.names[0], call.schema(), deleted=call.is_set("deleted")))
 
-    def _delete_subject(self, call: Call) -> Any:
+    def _delete_subject(self, call: RouteCall) -> Any:
         """Answers DELETE /subjects/{subject}."""
         return self._subjects.delete_subject(call.names[0], permanent=call.is_set("permanent"))
 
-    def _delete_version(self, call: Call) -> Any:
+    def _delete_version(self, call: RouteCall) -> Any:
         """Answers DELETE /subjects/{subject}/versions/{version}."""
         number = number_in(call.names[1])
         return self._subjects.delete_version(call.names[0], number, permanent=call.is_set("permanent"))
 
     # Compatibility.
 
-    def _check(self, call: Call) -> Any:
+    def _check(self, call: RouteCall) -> Any:
         """Answers POST /compatibility/subjects/{subject}/versions, or for one version."""
         subject, *versions = call.names
         messages = self._subjects.check(subject, call.schema(), number_in(versions[0]) if versions else None)
         return {"is_compatible": not messages, **({"messages": messages} if call.is_set("verbose") else {})}
 
-    def _level(self, call: Call) -> Any:
+    def _level(self, call: RouteCall) -> Any:
         """Answers GET /config, or for one subject."""
         if not call.names:
             return {"compatibilityLevel": self._levels.common}
@@ -227,11 +227,11 @@ class Routes:
             raise refusal.level_not_configured(subject)
         return {"compatibilityLevel": self._levels.applied_to(subject)}
 
-    def _set_level(self, call: Call) -> Any:
+    def _set_level(self, call: RouteCall) -> Any:
         """Answers PUT /config, or for one subject."""
         return {"compatibility": self._levels.set(call.document().get("compatibility"), *call.names)}
 
-    def _reset_level(self, call: Call) -> Any:
+    def _reset_level(self, call: RouteCall) -> Any:
         """Answers DELETE /config, or for one subject."""
         return {"compatibilityLevel": self._levels.reset(*call.names)}
 

@@ -24,7 +24,7 @@ from awoke.payloads.registry.compatibility import LEVELS
 from awoke.testing.registry import refusal
 from awoke.testing.registry.libraries import library
 from awoke.testing.registry.refusal import Refusal
-from awoke.testing.registry.routes import Answer, Request, Routes, refused
+from awoke.testing.registry.routes import Answer, RegistryRequest, Routes, refused
 from awoke.testing.registry.subjects import Subjects
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class EmbeddedRegistry:
         self._lock = threading.Lock()
         """Guards the state behind the routes."""
         self._routes = Routes(Subjects(compatibility))
-        self._server: Server | None = Server(self)
+        self._server: RegistryServer | None = RegistryServer(self)
         self.url = f"http://127.0.0.1:{self._server.port}"
         """Where the registry listens."""
 
@@ -66,7 +66,7 @@ class EmbeddedRegistry:
         """Makes the registry answer every request with 503, or answer as before. Its content stays. Does not block."""
         self._is_up = is_up
 
-    def answer(self, request: Request, authorization: str | None = None) -> Answer:
+    def answer(self, request: RegistryRequest, authorization: str | None = None) -> Answer:
         """Returns the answer to a request; for the server's threads, and for tests without a network."""
         self.requests.append(f"{request.method} {request.path.partition('?')[0]}")
         if not self._is_up:
@@ -94,7 +94,7 @@ class EmbeddedRegistry:
         self.close()
 
 
-class Server(ThreadingHTTPServer):
+class RegistryServer(ThreadingHTTPServer):
     """The listening socket, the connections and their threads."""
 
     daemon_threads = True
@@ -108,7 +108,7 @@ class Server(ThreadingHTTPServer):
         """The open connections. Guarded by the lock."""
         self._handlers: list[threading.Thread] = []
         """The threads of connections. For the accepting thread, and after its end for `close`."""
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), RegistryHandler)
         self.port: int = self.socket.getsockname()[1]
         self._thread = threading.Thread(target=self._accept, name="awoke-registry", daemon=True)
         self._thread.start()
@@ -167,10 +167,10 @@ class Server(ThreadingHTTPServer):
             logger.exception("a request is not answered, which is a bug of awoke")
 
 
-class Handler(BaseHTTPRequestHandler):
+class RegistryHandler(BaseHTTPRequestHandler):
     """Reads the requests of one connection, and writes the answers."""
 
-    server: Server
+    server: RegistryServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     """Head and body of an answer are two writes: the second must not wait for the client."""
@@ -182,7 +182,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(refused(refusal.bad_request("Content-Length is no number")))
             return
-        request = Request(self.command, self.path, self.rfile.read(int(length)))
+        request = RegistryRequest(self.command, self.path, self.rfile.read(int(length)))
         self._send(self.server.registry.answer(request, self.headers.get("Authorization")))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = answer  # noqa: N815 - http.server finds them by these names.

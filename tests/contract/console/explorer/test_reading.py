@@ -8,7 +8,7 @@ import pytest
 
 import awoke
 from awoke.console.access import Brokers
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.explorer.reading import read_one, read_page
 from awoke.console.explorer.views import MessagesView, Where
 from awoke.settings import load
@@ -25,7 +25,7 @@ class Filled:
         cluster.create_topic(self.topic, 3)
         settings = load({"bootstrap_servers": cluster.bootstrap_servers}).values
         self.brokers = Brokers(settings)
-        self.parts = Parts(settings, reveals=True)
+        self.parts = DecodedParts(settings, reveals=True)
         with self.brokers.producer() as producer:
             awoke.wait_all(
                 [

@@ -6,7 +6,7 @@ import threading
 
 import awoke
 from awoke.console.access import Brokers
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.explorer.searching import Search
 from awoke.console.explorer.views import SearchQuery, SearchStep
 from awoke.settings import load
@@ -27,7 +27,7 @@ def filled(cluster: Cluster) -> tuple[Brokers, str]:
 
 def search(brokers: Brokers, topic: str, text: str, **bounds: int) -> list[SearchStep]:
     query = SearchQuery(topic=topic, text=text, **bounds)  # type: ignore[arg-type]
-    with Parts(brokers.settings, reveals=True) as parts, Search(brokers, query, parts) as running:
+    with DecodedParts(brokers.settings, reveals=True) as parts, Search(brokers, query, parts) as running:
         return list(running.steps())
 
 
@@ -45,7 +45,7 @@ def test_hits_come_one_by_one_and_the_last_step_says_why_it_is_the_last(mock_clu
 
 def test_a_search_that_is_cancelled_ends_with_its_next_step(mock_cluster: Cluster) -> None:
     brokers, topic = filled(mock_cluster)
-    with Parts(brokers.settings, reveals=True) as parts:
+    with DecodedParts(brokers.settings, reveals=True) as parts:
         running = Search(brokers, SearchQuery(topic=topic, text="value"), parts)
         first = running.next()
         assert first is not None
@@ -64,7 +64,7 @@ def test_a_search_that_waits_for_brokers_is_cancelled_by_another_thread() -> Non
         brokers = Brokers(load({"bootstrap_servers": cluster.bootstrap_servers}).values)
         with brokers.producer() as producer:
             awoke.wait_all([producer.produce("orders", b"value")], 30)
-        parts = Parts(brokers.settings, reveals=True)
+        parts = DecodedParts(brokers.settings, reveals=True)
         running = Search(brokers, SearchQuery(topic="orders", text="value"), parts)
         assert running.next() is not None
     while running._reader._native.next(0.5) is not None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.console.explorer.parts import Parts, RouteDecoders
+from awoke.console.explorer.parts import DecodedParts, RouteDecoders
 from awoke.console.explorer.searching import check, matcher, starts_of, wanted
 from awoke.console.explorer.views import PartitionRange, SearchQuery
 from awoke.declare.secret_topics import SecretTopics, secrets_of
@@ -27,9 +27,11 @@ class Order(msgspec.Struct, array_like=True):
 
 
 @pytest.fixture
-def parts() -> Iterator[Parts]:
+def parts() -> Iterator[DecodedParts]:
     form = awoke.msgpack(Order)
-    with Parts(SETTINGS, {"orders": RouteDecoders.of((form, None), BY_TYPE, "orders", NO_SCHEMAS)}, reveals=True) as it:
+    with DecodedParts(
+        SETTINGS, {"orders": RouteDecoders.of((form, None), BY_TYPE, "orders", NO_SCHEMAS)}, reveals=True
+    ) as it:
         yield it
 
 
@@ -54,11 +56,11 @@ PACKED: Any = stored_message(None, msgspec.msgpack.encode(Order("Tea", {"number"
         ({"text": "tea", "field": "item.deeper"}, False),
     ],
 )
-def test_a_message_is_a_hit_by_its_parts(parts: Parts, changes: dict[str, Any], is_hit: bool) -> None:
+def test_a_message_is_a_hit_by_its_parts(parts: DecodedParts, changes: dict[str, Any], is_hit: bool) -> None:
     assert matcher(SearchQuery(topic="payments", **changes), parts)(MESSAGE) is is_hit
 
 
-def test_a_decoded_value_is_searched(parts: Parts) -> None:
+def test_a_decoded_value_is_searched(parts: DecodedParts) -> None:
     def is_hit(**changes: Any) -> bool:
         return matcher(SearchQuery(topic="orders", **changes), parts)(PACKED)
 
@@ -71,16 +73,19 @@ def test_a_decoded_value_is_searched(parts: Parts) -> None:
 
 def test_hidden_contents_are_not_searched() -> None:
     unknown = SecretTopics(unknown_because="nobody has told")
-    with Parts(SETTINGS, {}, unknown, reveals=True) as hidden, pytest.raises(awoke.ConfigError, match="nobody has"):
+    with (
+        DecodedParts(SETTINGS, {}, unknown, reveals=True) as hidden,
+        pytest.raises(awoke.ConfigError, match="nobody has"),
+    ):
         check(SearchQuery(topic="orders", text="a"), hidden)
-    with Parts(SETTINGS) as hidden, pytest.raises(awoke.ConfigError, match="hidden from you"):
+    with DecodedParts(SETTINGS) as hidden, pytest.raises(awoke.ConfigError, match="hidden from you"):
         check(SearchQuery(topic="orders", text="a"), hidden)
 
 
 @pytest.mark.parametrize(
     "changes", [{"text": ""}, {"text": "x" * 1_001}, {"hits_max": 0}, {"scanned_max": 0}, {"field": "a..b"}]
 )
-def test_a_search_has_bounds(parts: Parts, changes: dict[str, Any]) -> None:
+def test_a_search_has_bounds(parts: DecodedParts, changes: dict[str, Any]) -> None:
     with pytest.raises(awoke.ConfigError):
         check(SearchQuery(topic="orders", **{"text": "a", **changes}), parts)
 
@@ -120,7 +125,7 @@ def test_a_search_finds_no_secret_field(changes: dict[str, Any], is_hit: bool, h
     message: Any = stored_message(b'{"item":"k","card":"0815"}', b'{"item":"Tea","card":"4711"}', [], "orders")
     broken: Any = stored_message(b"0815", b"4711", [], "orders")
     routes = {"orders": RouteDecoders.of(kinds, BY_TYPE, "orders", NO_SCHEMAS)} if has_types else {}
-    with Parts(SETTINGS, routes, SecretTopics(secrets_of("orders", *kinds)), reveals=True) as parts:
+    with DecodedParts(SETTINGS, routes, SecretTopics(secrets_of("orders", *kinds)), reveals=True) as parts:
         matches = matcher(SearchQuery(topic="orders", **changes), parts)
         assert matches(message) is is_hit
         assert not matches(broken)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.letters.listing import (
     TEXT_MAX,
     Read,
@@ -90,7 +90,7 @@ def test_a_message_that_became_a_letter_twice_has_both() -> None:
 
 def test_a_letter_is_shown_with_its_contents_hidden() -> None:
     chosen = letter(7, value=b"secret")
-    with Parts(load({}).values) as parts:
+    with DecodedParts(load({}).values) as parts:
         found = show_letter(chosen, [chosen], [], parts)
     assert (found.row.offset, found.message.value.form, found.lost_value_bytes) == (7, "hidden", None)
 

@@ -12,7 +12,7 @@ import pytest
 
 import awoke
 from awoke.console.letters import runs as module
-from awoke.console.letters.runs import Run, Runs, answer_of
+from awoke.console.letters.runs import ReplayRuns, Run, answer_of
 from awoke.console.letters.views import LetterRefused, ReplayResult
 from awoke.operate.dead_letters.replays import ReplayCancelled
 
@@ -51,7 +51,7 @@ class FakeReplay:
 class Told:
     """Waits for changes."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: ReplayRuns) -> None:
         self._changed = threading.Semaphore(0)
         runs.subscribe(self._changed.release)
 
@@ -69,17 +69,17 @@ def record(act: Callable[[], str]) -> str:
 
 
 @pytest.fixture
-def runs() -> Iterator[Runs]:
-    found = Runs()
+def runs() -> Iterator[ReplayRuns]:
+    found = ReplayRuns()
     yield found
     found.close()
 
 
-def begin(runs: Runs, replay: Any = None, topic: str = "dead", record: Any = record) -> Run:
+def begin(runs: ReplayRuns, replay: Any = None, topic: str = "dead", record: Any = record) -> Run:
     return runs.start(topic, "ada", replay or FakeReplay(), "digest", record)
 
 
-def test_a_replay_tells_of_each_letter_and_of_its_end(runs: Runs) -> None:
+def test_a_replay_tells_of_each_letter_and_of_its_end(runs: ReplayRuns) -> None:
     replay, told = FakeReplay(), Told(runs)
     run = begin(runs, replay)
     told.wait(lambda: run.view.state == "sending")
@@ -95,7 +95,7 @@ def test_a_replay_tells_of_each_letter_and_of_its_end(runs: Runs) -> None:
     assert runs.of("dead") == [run.view]
 
 
-def test_a_cancelled_replay_says_how_many_letters_were_sent(runs: Runs) -> None:
+def test_a_cancelled_replay_says_how_many_letters_were_sent(runs: ReplayRuns) -> None:
     replay, told, made = FakeReplay(), Told(runs), list[str]()
 
     def noted(act: Callable[[], str]) -> str:
@@ -116,7 +116,7 @@ def test_a_cancelled_replay_says_how_many_letters_were_sent(runs: Runs) -> None:
     assert not run.cancel(), "it has ended"
 
 
-def test_a_replay_that_ends_while_it_is_cancelled_is_stopping_until_then(runs: Runs) -> None:
+def test_a_replay_that_ends_while_it_is_cancelled_is_stopping_until_then(runs: ReplayRuns) -> None:
     replay, told = FakeReplay(), Told(runs)
     run = begin(runs, replay)
     told.wait(lambda: run.view.state == "sending")
@@ -134,7 +134,7 @@ def test_a_replay_that_ends_while_it_is_cancelled_is_stopping_until_then(runs: R
         (ValueError("secret"), "it has failed: see the log of the console"),
     ],
 )
-def test_a_replay_that_fails_says_so(runs: Runs, error: Exception, text: str) -> None:
+def test_a_replay_that_fails_says_so(runs: ReplayRuns, error: Exception, text: str) -> None:
     replay = FakeReplay(error)
     run = begin(runs, replay)
     replay.cancel()
@@ -142,7 +142,7 @@ def test_a_replay_that_fails_says_so(runs: Runs, error: Exception, text: str) ->
     assert (run.view.state, run.view.text) == ("failed", text)
 
 
-def test_a_topic_has_one_replay_at_a_time_and_a_console_four(runs: Runs) -> None:
+def test_a_topic_has_one_replay_at_a_time_and_a_console_four(runs: ReplayRuns) -> None:
     first = FakeReplay()
     begin(runs, first)
     with pytest.raises(awoke.AwokeError, match="a replay of dead runs already"):
@@ -157,7 +157,7 @@ def test_a_topic_has_one_replay_at_a_time_and_a_console_four(runs: Runs) -> None
     assert runs.find("dead0", runs.of("dead")[0].id) is None, "it is of another topic"
 
 
-def test_ended_replays_are_forgotten_but_for_the_last(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_replays_are_forgotten_but_for_the_last(runs: ReplayRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_MAX", 2)
     names = []
     for _ in range(4):
@@ -170,7 +170,7 @@ def test_ended_replays_are_forgotten_but_for_the_last(runs: Runs, monkeypatch: p
 
 
 def test_the_end_of_the_console_cancels_each_replay() -> None:
-    runs = Runs()
+    runs = ReplayRuns()
     run = begin(runs)
     runs.close()
     assert run.view.state == "cancelled"

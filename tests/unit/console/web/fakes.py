@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from awoke.console.state import State
 from awoke.console.views import ErrorRecord, Failing, GroupPartition, GroupView, Partition, Report, Running
-from awoke.console.web.application import Parts, application
+from awoke.console.web.application import ConsoleParts, application
 from awoke.console.web.grants import Policy, Rights, view_only
 from awoke.console.web.rendering import Assets, environment
 from awoke.console.web.snapshot import Snapshot
@@ -128,9 +128,9 @@ def console(
     return TestClient(web, base_url="http://localhost", follow_redirects=False)
 
 
-def parts_of(live: Any) -> Parts:
+def parts_of(live: Any) -> ConsoleParts:
     """The parts of a console with this state, for one endpoint."""
-    return Parts("shop", load({}).values, live, Rights(view_only, (), False), Assets(), environment(), Here())
+    return ConsoleParts("shop", load({}).values, live, Rights(view_only, (), False), Assets(), environment(), Here())
 
 
 class Here(ThreadPoolExecutor):

@@ -11,11 +11,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from awoke.console.letters.runs import Runs
+from awoke.console.letters.runs import ReplayRuns
 from awoke.console.web import application
-from awoke.console.web.application import ACTIONS, PAGES, SECTIONS, Changes, Checked
+from awoke.console.web.application import ACTIONS, PAGES, SECTIONS, Checked, CheckedChanges
 from awoke.console.web.grants import Role
-from awoke.console.web.page import Action, Asked, Done, Page
+from awoke.console.web.page import Asked, Done, Page, PageAction
 from awoke.console.web.rendering import TEMPLATES
 from awoke.settings import load
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, assert_read_only, console, hostile, parts_of, report
@@ -41,7 +41,7 @@ def test_a_request_without_rights_gets_no_page(page: Page) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
-def test_an_action_needs_its_role_and_its_verb(action: Action) -> None:
+def test_an_action_needs_its_role_and_its_verb(action: PageAction) -> None:
     path, headers = (
         action.path.replace("{", "").replace("}", "").replace(":path", ""),
         {"Sec-Fetch-Site": "same-origin"},
@@ -55,7 +55,7 @@ def test_an_action_needs_its_role_and_its_verb(action: Action) -> None:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
 def test_an_action_without_its_confirmation_is_refused_by_the_server(
-    action: Action, monkeypatch: pytest.MonkeyPatch
+    action: PageAction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = list[str]()
 
@@ -96,7 +96,7 @@ def test_a_page_is_html_or_json_and_hostile_text_is_harmless(path: str) -> None:
 
 def test_a_changed_app_is_told_to_browsers_as_an_event() -> None:
     live = FakeLive([report()])
-    changes = Changes(parts_of(live))
+    changes = CheckedChanges(parts_of(live))
 
     async def first_two() -> list[str]:
         events = changes._events()
@@ -112,7 +112,7 @@ def test_a_changed_app_is_told_to_browsers_as_an_event() -> None:
 
 def test_many_changes_are_told_to_a_browser_ten_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     live, waited_s = FakeLive([report()]), list[float]()
-    changes = Changes(parts_of(live))
+    changes = CheckedChanges(parts_of(live))
 
     async def change_meanwhile(delay_s: float) -> None:
         waited_s.append(delay_s)
@@ -135,8 +135,8 @@ def test_many_changes_are_told_to_a_browser_ten_times_a_second_at_most(monkeypat
 
 def test_a_replay_that_goes_on_is_told_by_an_event_of_its_own() -> None:
     live = FakeLive([report()])
-    parts = parts_of(live)._replace(replays=Runs())
-    changes = Changes(parts)
+    parts = parts_of(live)._replace(replays=ReplayRuns())
+    changes = CheckedChanges(parts)
 
     async def all_events() -> list[str]:
         events, found = changes._events(), list[str]()

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 import awoke
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.web.code import Code
 from awoke.declare.secret_topics import declared_by
 from awoke.settings import load
@@ -71,7 +71,7 @@ def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
     secrets = code.secrets
     assert secrets is not None
     assert [secrets.has(each) for each in ("payments", "gone", "other")] == [True, True, False]
-    with Parts(load({}).values, code.decoders, secrets, reveals=True) as parts:
+    with DecodedParts(load({}).values, code.decoders, secrets, reveals=True) as parts:
         for topic in ("payments", "gone"):
             assert parts.is_masked(topic, "value")
             assert shown(parts, topic, {"card": "4711", "iban": "0815"}) == {"card": HIDDEN, "iban": HIDDEN}
@@ -79,7 +79,7 @@ def test_the_secret_fields_of_all_routes_of_a_topic_are_masked() -> None:
             assert parts.content(topic, "value", b'{"item":"tea"}', []).form == "hidden"
 
 
-def shown(parts: Parts, topic: str, document: Any) -> Any:
+def shown(parts: DecodedParts, topic: str, document: Any) -> Any:
     return json.loads(parts.content(topic, "value", json.dumps(document).encode(), []).text or "null")
 
 
@@ -111,7 +111,7 @@ def test_a_document_of_another_type_of_the_topic_has_no_secret(other: Any, is_la
         app.on("paid", group=f"group-{at}", value=kind)(lambda message: None)
     code = Code.of(app)
     assert code.secrets is not None
-    with Parts(load({}).values, code.decoders, code.secrets, reveals=True) as parts:
+    with DecodedParts(load({}).values, code.decoders, code.secrets, reveals=True) as parts:
         assert shown(parts, "paid", {"item": "tea", "card": "4711"}) == {"item": "tea", "card": HIDDEN}
         found = parts.content("paid", "value", b'["tea", "4711"]', [])
         assert b"4711" not in msgspec.json.encode(found)
@@ -123,7 +123,7 @@ def test_a_list_of_another_type_is_hidden_where_a_document_has_secrets() -> None
     app.on("paid", group="b", value=Listed)(lambda message: None)
     code = Code.of(app)
     assert code.secrets is not None
-    with Parts(load({}).values, code.decoders, code.secrets, reveals=True) as parts:
+    with DecodedParts(load({}).values, code.decoders, code.secrets, reveals=True) as parts:
         found = parts.content("paid", "value", b'["tea", "4711"]', [])
         assert (found.form, found.text) == ("hidden", None)
         assert shown(parts, "paid", {"item": "tea", "card": "4711"}) == {"item": "tea", "card": HIDDEN}
@@ -137,7 +137,7 @@ def test_a_text_may_be_a_document_of_another_route_with_secrets(raw: bytes) -> N
     app = awoke.App("shop")
     app.on("payments", group="a", value=Payment)(lambda message: None)
     app.on("payments", group="b", value=str)(lambda message: None)
-    with Parts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
+    with DecodedParts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
         content = parts.content("payments", "value", raw, [])
         assert content.form == "hidden"
         assert "4711" not in str(content)
@@ -146,7 +146,7 @@ def test_a_text_may_be_a_document_of_another_route_with_secrets(raw: bytes) -> N
 def test_secret_bytes_are_hidden() -> None:
     app = awoke.App("shop")
     app.on("pins", value=Annotated[bytes, awoke.Secret])(lambda message: None)
-    with Parts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
+    with DecodedParts(load({}).values, Code.of(app).decoders, declared_by(app), reveals=True) as parts:
         assert "4711" not in str(parts.content("pins", "value", b"4711", []).text)
 
 
@@ -165,7 +165,7 @@ def test_topics_of_patterns_and_topics_that_are_only_written_are_masked() -> Non
     app.topic("paid", value=Payment)
     found = Code.of(app)
     assert found.secrets is not None
-    with Parts(load({}).values, found.decoders, found.secrets, reveals=True) as parts:
+    with DecodedParts(load({}).values, found.decoders, found.secrets, reveals=True) as parts:
         for topic in ("cards-1", "cards.dead", "sent", "paid"):
             assert found.secrets.has(topic)
             assert "4111" not in (parts.content(topic, "value", b'{"card":"4111"}', []).text or "4111")

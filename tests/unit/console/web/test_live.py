@@ -157,7 +157,7 @@ def test_brokers_that_do_not_answer_are_a_problem_of_which_pages_are_told_after_
     monkeypatch.setattr(application, "TICK_S", 60.0)
     live = Live("shop", load({"bootstrap_servers": "127.0.0.1:1"}).values)
     monkeypatch.setattr(live._state, "next_overdue", lambda _: (0, None))
-    changes = application.Changes(parts_of(live))
+    changes = application.CheckedChanges(parts_of(live))
     try:
         wait_until(lambda: live.snapshot().view.groups != [] and live._can_ask, "the brokers have answered")
         assert (live.snapshot().problem, live.late_in_s()) == (None, None)

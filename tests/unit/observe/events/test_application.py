@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from awoke.observe.events import AppStopped, BackgroundFailed, ClockStepped, Event, ShutdownFailed, ThreadLeaked
+from awoke.observe.events import AppStopped, BackgroundFailure, ClockStepped, Event, ShutdownFailed, ThreadLeaked
 from tests.support.events import example_of
 
 
@@ -14,7 +14,7 @@ from tests.support.events import example_of
     ("event", "labels"),
     [
         (example_of(ShutdownFailed, function="close"), ("close",)),
-        (example_of(BackgroundFailed, owner="orders[0]", function="flush"), ("orders[0]",)),
+        (example_of(BackgroundFailure, owner="orders[0]", function="flush"), ("orders[0]",)),
         (example_of(ThreadLeaked, owner="orders[0]", thread="mine"), ("orders[0]",)),
         (example_of(ClockStepped), ()),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke.observe.events import (
-    BackgroundFailed,
+    BackgroundFailure,
     ClientStatistics,
     CommitFailed,
     DeadLetterFailed,
@@ -30,7 +30,7 @@ from awoke.observe.events import (
     RpcRefused,
     ShutdownFailed,
     ThreadLeaked,
-    TransactionAborted,
+    TransactionAbort,
 )
 from awoke.observe.ledger import ThreadEntry
 from awoke.observe.metrics.recorder import EndedJob, Health, Recorder
@@ -153,7 +153,7 @@ def test_what_went_wrong_is_counted() -> None:
     events.emit(PartitionsLost(client="shop", partitions=[("t", 0)]))
     events.emit(JobSlow(**MESSAGE, ran_s=2.0, limit_s=1.0))
     events.emit(JobOverdue(client="shop", partitions=[("t", 0)]))
-    events.emit(BackgroundFailed(owner="t[0]", function="flush", failures=1, restart_in_s=None, error=ERROR))
+    events.emit(BackgroundFailure(owner="t[0]", function="flush", failures=1, restart_in_s=None, error=ERROR))
     events.emit(ThreadLeaked(owner="t[0]", handler="handle", thread="mine", started_at="here"))
     events.emit(LaneFailed(**MESSAGE, error=ERROR))
     events.emit(HookFailed(handler="handle", topic="t", partition=0, hook="lost", error=ERROR))
@@ -197,7 +197,7 @@ def test_what_librdkafka_says_of_its_brokers_is_shown_as_it_was_last() -> None:
         bootstrap = {"nodeid": -1, "nodename": "127.0.0.1:9092", "txbytes": 9}
         json = msgspec.json.encode({"type": "producer", "brokers": {"a": broker, "b": bootstrap}}).decode()
         events.emit(ClientStatistics(client="awoke", json=json))
-    events.emit(TransactionAborted(client="awoke", code=-185, code_name="_TIMED_OUT", text="late"))
+    events.emit(TransactionAbort(client="awoke", code=-185, code_name="_TIMED_OUT", text="late"))
     events.emit(ProducerReplaced(client="awoke", reason="in doubt"))
     labels = '{broker="127.0.0.1:9092",client="producer"}'
     assert lines(recorder) >= {

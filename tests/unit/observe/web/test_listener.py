@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from awoke.observe.web import listener
-from awoke.observe.web.listener import Listener, Respond
+from awoke.observe.web.listener import Respond, SocketListener
 from awoke.observe.web.loop import Loop
 from awoke.operate.commands.socket_file import SocketFile
 
@@ -37,7 +37,7 @@ class Turned:
         self.loop, self.file = Loop(), SocketFile(path)
         if kind is not socket.socket:
             self.file.listening = kind(fileno=self.file.listening.detach())
-        self.listener = Listener(self.loop, self.file.listening, listener.is_whole_line, self._answer)
+        self.listener = SocketListener(self.loop, self.file.listening, listener.is_whole_line, self._answer)
         self.answered = 0
 
     def _answer(self, request: bytes, respond: Respond) -> None:

@@ -15,8 +15,8 @@ from awoke.operate.dead_letters import replays
 from awoke.operate.dead_letters.letters import Letter
 from awoke.operate.dead_letters.replays import (
     METADATA_BYTES_MAX,
-    Memory,
     ReplayCancelled,
+    ReplayMemory,
     Sender,
     chunks,
     decode,
@@ -84,9 +84,9 @@ class FakeBookmark:
             raise self._error
 
 
-def memory_of(letters: list[Letter], **bookmarks: FakeBookmark) -> Memory:
+def memory_of(letters: list[Letter], **bookmarks: FakeBookmark) -> ReplayMemory:
     """Returns the memory of a replay of `dead`, which has these partitions: `p0`, `p1`."""
-    memory = Memory("dead", "replay", "127.0.0.1:1", {})
+    memory = ReplayMemory("dead", "replay", "127.0.0.1:1", {})
     found: Any = {int(name[1:]): each for name, each in bookmarks.items()}
     memory._assigned.update(found)
     memory.load(letters, found)
@@ -134,13 +134,13 @@ def test_letters_that_would_make_too_many_ranges_are_refused_before_they_are_sen
 
 def test_partitions_that_the_group_does_not_give_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "JOINED_WITHIN_S", 0.0)
-    memory = Memory("dead", "replay", "127.0.0.1:1", {})
+    memory = ReplayMemory("dead", "replay", "127.0.0.1:1", {})
     with pytest.raises(awoke.AwokeError, match="the group replay did not give all partitions of dead"):
         memory.load([], [0])
 
 
 def test_a_cancelled_replay_does_not_wait_for_partitions() -> None:
-    memory = Memory("dead", "replay", "127.0.0.1:1", {})
+    memory = ReplayMemory("dead", "replay", "127.0.0.1:1", {})
     memory.cancel()
     with pytest.raises(ReplayCancelled, match="before it sent a letter"):
         memory.load([], [0])
@@ -148,7 +148,7 @@ def test_a_cancelled_replay_does_not_wait_for_partitions() -> None:
 
 def test_cancelling_ends_a_wait_for_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "JOINED_WITHIN_S", 3_600.0)
-    memory = Memory("dead", "replay", "127.0.0.1:1", {})
+    memory = ReplayMemory("dead", "replay", "127.0.0.1:1", {})
     canceller = threading.Thread(target=memory.cancel)
 
     class Waited(threading.Condition):

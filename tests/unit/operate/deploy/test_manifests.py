@@ -9,15 +9,15 @@ import pytest
 import yaml
 
 from awoke.operate.deploy.expressions import seconds_of_work
-from awoke.operate.deploy.manifests import App, Scale, dockerfile, keda, kubernetes, systemd
+from awoke.operate.deploy.manifests import DeployedApp, Scale, dockerfile, keda, kubernetes, systemd
 from awoke.settings import RunSettings, Settings
 
 
-def app_of(run: RunSettings | None = None, name: str = "Shop_EU", **settings: Any) -> App:
-    return App("shop:app", name, Settings(**settings), run or RunSettings())
+def app_of(run: RunSettings | None = None, name: str = "Shop_EU", **settings: Any) -> DeployedApp:
+    return DeployedApp("shop:app", name, Settings(**settings), run or RunSettings())
 
 
-def deployment(app: App) -> Any:
+def deployment(app: DeployedApp) -> Any:
     first, _ = yaml.safe_load_all(kubernetes(app, "registry/shop:1", 3))
     return first
 
@@ -58,7 +58,7 @@ def test_labels_and_selectors_agree() -> None:
 
 
 @pytest.mark.parametrize(("app", "threshold"), [(app_of(), "240"), (app_of(RunSettings(nodes=2), workers=8), "960")])
-def test_pods_are_added_by_seconds_of_work_for_each_worker(app: App, threshold: str) -> None:
+def test_pods_are_added_by_seconds_of_work_for_each_worker(app: DeployedApp, threshold: str) -> None:
     found = yaml.safe_load(keda(app, Scale("http://prometheus:9090", replicas_max=12)))
     assert (found["spec"]["minReplicaCount"], found["spec"]["maxReplicaCount"]) == (1, 12)
     assert found["spec"]["scaleTargetRef"]["name"] == app.id
@@ -67,7 +67,7 @@ def test_pods_are_added_by_seconds_of_work_for_each_worker(app: App, threshold: 
     assert trigger["metadata"]["query"] == f"sum({seconds_of_work('30m')}) or vector(0)"
 
 
-def unit_of(app: App) -> Any:
+def unit_of(app: DeployedApp) -> Any:
     unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read_string(systemd(app, "/opt/shop"))

@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.observe.events import PartitionRewound
-from awoke.runtime.failures.failures import Failure, Failures
+from awoke.runtime.failures.failures import Failures, KeptFailure
 from tests.unit.runtime.fakes import FakeJob, FakePartition
 
 ERROR = ValueError("no good")
@@ -34,7 +34,7 @@ class Case:
         left = self.failures.take(cast("Job", self.job))
         return None if left is None else left[1]
 
-    def entry(self) -> Failure:
+    def entry(self) -> KeptFailure:
         ((place, entry),) = self.failures.all()
         assert place == ("orders", 0)
         return entry

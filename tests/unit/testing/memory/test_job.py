@@ -9,14 +9,14 @@ import pytest
 from awoke import _native
 from awoke.testing.memory.job import MemoryHook, MemoryJob, MemoryLanes
 from awoke.testing.memory.partition import MemoryPartition
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 
 OF_A_STOP = {"store_passed"}
 """Methods that only the stop of a process calls."""
 
 
 def partition_of(count: int, lanes: list[object] | None = None) -> MemoryPartition:
-    parts = [Parts(10 * at, b"v", b"k", [], None) for at in range(count)]
+    parts = [MessageParts(10 * at, b"v", b"k", [], None) for at in range(count)]
     partition = MemoryPartition("orders", 0, parts)
     partition.split(lanes)
     return partition

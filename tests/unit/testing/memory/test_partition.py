@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from awoke.testing.memory.partition import BEGINNING, END, MemoryPartition
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 
 
 def partition_of(count: int, lanes: list[object] | None = None) -> MemoryPartition:
-    partition = MemoryPartition("orders", 0, [Parts(at + 5, b"v", b"k", [], 1_000 * at) for at in range(count)])
+    partition = MemoryPartition("orders", 0, [MessageParts(at + 5, b"v", b"k", [], 1_000 * at) for at in range(count)])
     partition.split(lanes)
     return partition
 

@@ -9,13 +9,15 @@ import pytest
 import awoke
 from awoke.testing.memory.process import MemoryProcess, route_of
 from awoke.testing.memory.running import MemoryRun
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 from awoke.waiting.drive import drive
 
 
 def run_of(app: awoke.App, numbers: dict[int, int], limit_s: float = 100.0) -> MemoryRun:
     """Returns a run with this number of messages in each partition."""
-    messages = {number: [Parts(at, b"", None, [], 5) for at in range(count)] for number, count in numbers.items()}
+    messages = {
+        number: [MessageParts(at, b"", None, [], 5) for at in range(count)] for number, count in numbers.items()
+    }
     return MemoryRun(MemoryProcess(app, route_of(app, "orders"), lambda sent: None), messages, limit_s)
 
 

@@ -13,14 +13,14 @@ from awoke import ConfigError
 from awoke.declare.secret_topics import SecretPart
 from awoke.payloads.secret_fields import paths_of
 from awoke.payloads.secret_paths import SecretPaths
-from awoke.testing.messages import Pairs, Parts
+from awoke.testing.messages import MessageParts, Pairs
 from awoke.testing.recordings.masks import MaskRefused, Masks
 from awoke.testing.recordings.recording import Recorded
 
 
 def record(value: Any = None, key: bytes | None = None, headers: Pairs | None = None, offset: int = 0) -> Recorded:
     data = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
-    return Recorded(0, Parts(offset, data, key, headers or [], 5))
+    return Recorded(0, MessageParts(offset, data, key, headers or [], 5))
 
 
 def value_of(masks: Masks, value: Any) -> Any:
@@ -93,7 +93,7 @@ def test_without_masks_a_record_stays_as_it_is() -> None:
 def test_keys_and_headers_are_masked_whole() -> None:
     masks = Masks(headers=["token"], key=True, style="stars")
     found = masks.masked(record(b"junk", b"k", [("token", b"x"), ("token", None), ("other", b"y")])).parts
-    assert found == Parts(0, b"junk", b"***", [("token", b"***"), ("token", None), ("other", b"y")], 5)
+    assert found == MessageParts(0, b"junk", b"***", [("token", b"***"), ("token", None), ("other", b"y")], 5)
     masks.check_found()
     assert masks.names == ["header:token", "key"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from awoke import ConfigError, testing
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 from awoke.testing.recordings.recording import Recorded, Recording, in_order, read_recording, recorded, write_recording
 
 RECORDS = [
-    Recorded(0, Parts(3, b"v", b"k", [("h", b"\xff"), ("h", None)], 5)),
-    Recorded(1, Parts(0, None, None, [], None)),
-    Recorded(1, Parts(7, b"\xff", b"", [], 0)),
+    Recorded(0, MessageParts(3, b"v", b"k", [("h", b"\xff"), ("h", None)], 5)),
+    Recorded(1, MessageParts(0, None, None, [], None)),
+    Recorded(1, MessageParts(7, b"\xff", b"", [], 0)),
 ]
 
 
@@ -41,7 +41,7 @@ def test_records_are_messages_with_their_places() -> None:
 
 def test_a_message_is_recorded_with_all_of_its_parts() -> None:
     message = testing.message(b"v", key=b"k", headers={"h": b"x"}, partition=2, offset=4, timestamp_ms=9)
-    assert recorded(message) == Recorded(2, Parts(4, b"v", b"k", [("h", b"x")], 9))
+    assert recorded(message) == Recorded(2, MessageParts(4, b"v", b"k", [("h", b"x")], 9))
 
 
 def test_records_are_in_the_order_of_partition_and_offset() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.testing.messages import Parts
+from awoke.testing.messages import MessageParts
 from awoke.testing.recordings.recording import Recorded, Recording
 from awoke.testing.recordings.replay import read_results, replay, write_results
 
@@ -19,7 +19,9 @@ class Order(msgspec.Struct):
 
 
 def orders(*values: bytes) -> Recording:
-    return Recording("orders", [Recorded(0, Parts(10 + at, value, b"k", [], 5)) for at, value in enumerate(values)])
+    return Recording(
+        "orders", [Recorded(0, MessageParts(10 + at, value, b"k", [], 5)) for at, value in enumerate(values)]
+    )
 
 
 @pytest.fixture

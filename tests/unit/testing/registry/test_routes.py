@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from awoke.testing.registry.routes import Request, Routes
+from awoke.testing.registry.routes import RegistryRequest, Routes
 from awoke.testing.registry.subjects import Subjects
 
 INT, LONG = ({"schema": f'"{name}"'} for name in ("int", "long"))
@@ -22,7 +22,7 @@ class Api:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Returns the JSON of an answer with the status 200; of another one the status and the error code."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = self._routes.answer(Request(method, path, b"" if body is None else content))
+        answer = self._routes.answer(RegistryRequest(method, path, b"" if body is None else content))
         found = json.loads(answer.text)
         return found if answer.status == 200 else (answer.status, found["error_code"])
 

@@ -10,7 +10,7 @@ import msgspec
 
 from awoke.console.commands import Commander
 from awoke.console.web.grants import Role
-from awoke.console.web.page import Action, Asked, Block, Done, Page, Rows, Wrong
+from awoke.console.web.page import Asked, Block, Done, Page, PageAction, Rows, Wrong
 from awoke.errors import ConfigError, RpcError
 from awoke.operate.commands.verbs import REMOTE, Verb
 from awoke.operate.commands.views import Audit
@@ -77,10 +77,10 @@ def arguments_of(verb: Verb, asked: Asked) -> dict[str, Any]:
         raise Wrong(str(error)) from None
 
 
-def action_of(verb: Verb) -> Action:
+def action_of(verb: Verb) -> PageAction:
     """Returns the action of a verb."""
     role = Role.ADMIN if verb.needs_admin else Role.OPERATE
-    return Action(f"/commands/{verb.name}", verb.doc, partial(act, verb), verb=verb.name, role=role)
+    return PageAction(f"/commands/{verb.name}", verb.doc, partial(act, verb), verb=verb.name, role=role)
 
 
 PAGES = [Page("/audit", "Audit", audit, "audit.html", section="Processes")]

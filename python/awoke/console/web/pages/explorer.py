@@ -15,10 +15,10 @@ from starlette.responses import Response, StreamingResponse
 
 from awoke._native import Message
 from awoke.console.explorer import reading
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.explorer.searching import Search
 from awoke.console.explorer.views import Download, MessagesView, MessageView, SearchQuery, SearchStep, Where
-from awoke.console.web.page import Asked, Missing, Page, Refused, Wrong
+from awoke.console.web.page import ActionRefused, Asked, NoSuchPage, Page, Wrong
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
 from awoke.text.printable import harmless_json
 
@@ -73,7 +73,7 @@ def messages(asked: Asked) -> MessagesPage:
         except ConfigError as error:
             raise Wrong(str(error)) from None
         except UnknownTopic as error:
-            raise Missing(str(error)) from None
+            raise NoSuchPage(str(error)) from None
     return MessagesPage(topic=where.topic, view=view, is_hidden=not asked.grant.payloads)
 
 
@@ -91,11 +91,11 @@ def file(asked: Asked) -> Response:
     """Returns a message, or a part of it, as a file."""
     kind = asked.query.get("part", "message")
     if not asked.grant.payloads:
-        raise Refused("the contents of messages are hidden from you")
+        raise ActionRefused("the contents of messages are hidden from you")
     secrets = asked.secrets()
     if secrets.has(asked.path["topic"]):
         known = "messages of this topic have secret fields, which a file would show"
-        raise Refused(secrets.unknown_because or known)
+        raise ActionRefused(secrets.unknown_because or known)
     if kind not in ("key", "value", "message"):
         raise Wrong(f"part is key, value or message, not {kind!r}")
     made = download(_read_one(asked), "key" if kind == "key" else "value" if kind == "value" else "message")
@@ -121,12 +121,12 @@ def search(asked: Asked) -> SearchPage:
 async def hits(asked: Asked) -> Response:
     """Returns the steps of a search as server-sent events, each as JSON. It is cancelled when the browser goes."""
     if not asked.grant.payloads:
-        raise Refused("a search tells the contents of messages, which are hidden from you")
+        raise ActionRefused("a search tells the contents of messages, which are hidden from you")
     parts = await asyncio.get_running_loop().run_in_executor(None, asked.parts)
     return StreamingResponse(events(_search(asked, query_of(asked), parts), parts), media_type="text/event-stream")
 
 
-class Running:
+class RunningSearch:
     """The number of searches that run in this process."""
 
     _lock = threading.Lock()
@@ -148,20 +148,20 @@ class Running:
             cls._count -= 1
 
 
-async def events(running: Search, parts: Parts) -> AsyncGenerator[str, None]:
+async def events(running: Search, parts: DecodedParts) -> AsyncGenerator[str, None]:
     """Yields the steps of a search as events; the search ends with this generator.
 
     It counts itself: a browser that goes before the first event never starts it, and nothing would end it then.
     """
     loop = asyncio.get_running_loop()
-    if not Running.begin():
+    if not RunningSearch.begin():
         yield f'event: step\ndata: {{"error": "{SEARCHES_MAX} searches run already"}}\n\n'
         return
 
     def end() -> None:
         running.cancel()
         parts.close()
-        Running.end()
+        RunningSearch.end()
 
     try:
         while (step := await loop.run_in_executor(None, _next, running)) is not None:
@@ -242,11 +242,11 @@ def _optional(asked: Asked, name: str) -> int | None:
     return asked.integer(name, 0) if asked.query.get(name) else None
 
 
-def _search(asked: Asked, query: SearchQuery, parts: Parts) -> Search:
+def _search(asked: Asked, query: SearchQuery, parts: DecodedParts) -> Search:
     try:
         return Search(asked.brokers, query, parts)
     except ConfigError as error:
-        raise (Wrong(str(error)) if parts.secrets.unknown_because is None else Refused(str(error))) from None
+        raise (Wrong(str(error)) if parts.secrets.unknown_because is None else ActionRefused(str(error))) from None
 
 
 def _read_one(asked: Asked) -> Any:
@@ -257,7 +257,7 @@ def _read_one(asked: Asked) -> Any:
     try:
         return reading.read_one(asked.brokers, asked.path["topic"], partition, offset)
     except UnknownTopic as error:
-        raise Missing(str(error)) from None
+        raise NoSuchPage(str(error)) from None
 
 
 PAGES = [

@@ -9,7 +9,7 @@ import msgspec
 
 from awoke.console.state import MINUTE_MS, MINUTES
 from awoke.console.views import ErrorRecord, ErrorView
-from awoke.console.web.page import Asked, Missing, Page, Rows
+from awoke.console.web.page import Asked, NoSuchPage, Page, Rows
 from awoke.console.web.snapshot import Snapshot
 
 
@@ -84,7 +84,7 @@ def error(asked: Asked) -> ErrorPage:
     now, wanted = asked.snapshot(), asked.path["fingerprint"]
     found = next((each for each in now.view.errors if each.fingerprint == wanted), None)
     if found is None:
-        raise Missing(f"no failure among the last ones has the fingerprint {wanted}")
+        raise NoSuchPage(f"no failure among the last ones has the fingerprint {wanted}")
     records = [each for each in now.errors if each.fingerprint == wanted]
     places = sorted({f"{each.topic}[{each.partition}]" for each in records if each.topic is not None})
     columns = {"at": lambda each: each.at_ms, "attempt": lambda each: each.attempt, "node": lambda each: each.node}

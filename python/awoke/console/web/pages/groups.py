@@ -12,7 +12,7 @@ from awoke.console.clusters import resets
 from awoke.console.clusters.views import GroupPlace, GroupRow, MemberView, ResetPreview
 from awoke.console.views import GroupPartition
 from awoke.console.web.grants import Role
-from awoke.console.web.page import Action, Asked, Done, Missing, Page, Rows, Wrong
+from awoke.console.web.page import Asked, Done, NoSuchPage, Page, PageAction, Rows, Wrong
 from awoke.console.web.recorded import recorded, text_of
 from awoke.console.web.rendering import segment
 from awoke.errors import ConfigError, UnknownGroup, UnknownTopic
@@ -77,7 +77,7 @@ def group(asked: Asked) -> GroupPage:
     try:
         view = asked.ask(("group", name, most), lambda admin: found.show_group(admin, name, most, committed))
     except UnknownGroup as error:
-        raise Missing(str(error)) from None
+        raise NoSuchPage(str(error)) from None
     places = asked.rows(view.places, "partition", COLUMNS, text=lambda each: each.topic)
     if len(view.places) > most:
         rows = places.rows
@@ -111,7 +111,7 @@ def preview(asked: Asked) -> ResetPage:
     except ConfigError as error:
         raise Wrong(str(error)) from None
     except (UnknownGroup, UnknownTopic) as error:
-        raise Missing(str(error)) from None
+        raise NoSuchPage(str(error)) from None
     return ResetPage(group=name, to=to, value=value, topic=topic, preview=plan)
 
 
@@ -145,5 +145,5 @@ PAGES = [
     Page("/groups/{group:path}", "Group", group, "group.html"),
 ]
 ACTIONS = [
-    Action("/groups/{group:path}/reset", "Reset offsets", reset, verb="reset_offsets", role=Role.ADMIN),
+    PageAction("/groups/{group:path}/reset", "Reset offsets", reset, verb="reset_offsets", role=Role.ADMIN),
 ]

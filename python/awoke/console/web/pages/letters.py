@@ -13,7 +13,7 @@ from awoke.console.letters import listing, replaying
 from awoke.console.letters.runs import Run
 from awoke.console.letters.views import LetterGroup, LetterRow, LetterView, ReplayPlan, ReplayRun
 from awoke.console.web.grants import Role
-from awoke.console.web.page import Action, Asked, Done, Missing, Page, Refused, Rows, Wrong
+from awoke.console.web.page import ActionRefused, Asked, Done, NoSuchPage, Page, PageAction, Rows, Wrong
 from awoke.console.web.recorded import recorded, recorder, text_of, who_of
 from awoke.console.web.rendering import segment
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
@@ -126,7 +126,7 @@ def letter(asked: Asked) -> LetterPage:
 def plan(asked: Asked) -> PlanPage | Response:
     """Returns what a replay would send; it sends nothing. While one runs, it leads to that: a plan would disturb it."""
     if not asked.grant.allows("replay"):
-        raise Refused("this console does not allow 'replay' (--allow)")
+        raise ActionRefused("this console does not allow 'replay' (--allow)")
     wanted = wanted_of(asked)
     running = [each for each in asked.replays.of(wanted.topic) if not each.is_over]
     if running:
@@ -191,7 +191,7 @@ def cancel_replay(asked: Asked) -> Done:
 def edit(asked: Asked) -> Done:
     """Sends a letter with the value, the key or the headers that an operator has edited."""
     if not asked.grant.payloads:
-        raise Refused("the contents of messages are hidden from you, so you can't edit them")
+        raise ActionRefused("the contents of messages are hidden from you, so you can't edit them")
     topic, brokers = asked.path["topic"], asked.brokers
     found = _find(asked, _read(asked).letters)
     to = text_of(asked, "to") or found.origin.topic
@@ -314,7 +314,7 @@ def _run(asked: Asked) -> Run:
     found = asked.replays.find(asked.path["topic"], asked.path["run"])
     if found is None:
         text = "this console has made no such replay, or has forgotten it"
-        raise Missing(f"{text}: a console that starts again knows none, and the audit has what was sent")
+        raise NoSuchPage(f"{text}: a console that starts again knows none, and the audit has what was sent")
     return found
 
 
@@ -322,7 +322,7 @@ def _read(asked: Asked) -> listing.Read:
     try:
         return listing.read_letters(asked.brokers, asked.path["topic"])
     except UnknownTopic as error:
-        raise Missing(str(error)) from None
+        raise NoSuchPage(str(error)) from None
 
 
 def _find(asked: Asked, letters: list[Letter]) -> Letter:
@@ -332,7 +332,7 @@ def _find(asked: Asked, letters: list[Letter]) -> Letter:
         raise Wrong("partition and offset are numbers") from None
     found = listing.find(letters, place)
     if found is None:
-        raise Missing(f"{asked.path['topic']} has no dead letter at {place[0]}:{place[1]}")
+        raise NoSuchPage(f"{asked.path['topic']} has no dead letter at {place[0]}:{place[1]}")
     return found
 
 
@@ -344,8 +344,10 @@ PAGES = [
     Page("/letters/{topic}/{partition}/{offset}", "Dead letter", letter, "letter.html"),
 ]
 ACTIONS = [
-    Action("/letters/{topic}/{partition}/{offset}/try", "Try", try_it, verb="try_letter", role=Role.ADMIN),
-    Action("/letters/{topic}/replay", "Send dead letters again", replay, verb="replay"),
-    Action("/letters/{topic}/replays/{run}/cancel", "Cancel a replay", cancel_replay, verb="replay"),
-    Action("/letters/{topic}/{partition}/{offset}/edit", "Edit and send", edit, verb="edit_letter", role=Role.ADMIN),
+    PageAction("/letters/{topic}/{partition}/{offset}/try", "Try", try_it, verb="try_letter", role=Role.ADMIN),
+    PageAction("/letters/{topic}/replay", "Send dead letters again", replay, verb="replay"),
+    PageAction("/letters/{topic}/replays/{run}/cancel", "Cancel a replay", cancel_replay, verb="replay"),
+    PageAction(
+        "/letters/{topic}/{partition}/{offset}/edit", "Edit and send", edit, verb="edit_letter", role=Role.ADMIN
+    ),
 ]

@@ -12,7 +12,7 @@ from awoke.console.lag_trends import Place, left_s
 from awoke.console.open_transactions import open_of
 from awoke.console.stuck import SLOW_MS
 from awoke.console.views import Failing, GroupPartition, Lane, Partition, Reason, Report, Running
-from awoke.console.web.page import Asked, Missing, Page, Rows
+from awoke.console.web.page import Asked, NoSuchPage, Page, Rows
 from awoke.console.web.snapshot import Snapshot
 
 LANES = 200
@@ -205,7 +205,7 @@ def partition(asked: Asked) -> PartitionPage:
     number = asked.path["partition"]
     place = (asked.path["group"], asked.path["topic"], int(number) if number.isdecimal() and len(number) < 10 else -1)
     if place not in now.assigned and place not in now.known:
-        raise Missing(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
+        raise NoSuchPage(f"no process has {place[1]}[{number}] of group {place[0]}, and no offset of it is committed")
     (found,) = seen(now, [place])
     report, at = found.report, found.at
     lanes, opened = [] if at is None else at.lanes(), open_of(at, found.broker)

@@ -9,7 +9,7 @@ import msgspec
 
 from awoke.console.stuck import unheard
 from awoke.console.views import Memory, NodeView, Report, Sample
-from awoke.console.web.page import Asked, Missing, Page, Rows
+from awoke.console.web.page import Asked, NoSuchPage, Page, Rows
 from awoke.operate.commands.views import SwarmNode
 
 
@@ -43,7 +43,7 @@ class SwarmRow(msgspec.Struct, kw_only=True):
     """The name of its process; None of a node that sends no reports."""
 
 
-class Swarm(msgspec.Struct, kw_only=True):
+class ShownSwarm(msgspec.Struct, kw_only=True):
     """A supervisor and its nodes."""
 
     supervisor_pid: int
@@ -59,7 +59,7 @@ class Host(msgspec.Struct, kw_only=True):
     memory_bytes: int
     """Each shared page counts once where the processes tell what they share."""
     nodes: list[ProcessRow]
-    swarms: list[Swarm] = []
+    swarms: list[ShownSwarm] = []
     alone: list[ProcessRow] = []
     """Those of `nodes` that are not in a swarm here."""
 
@@ -180,7 +180,7 @@ def processes(asked: Asked) -> ProcessesPage:
     return ProcessesPage(problem=now.problem, processes=table, hosts=hosts)
 
 
-def swarms_of(reports: Collection[Report]) -> list[Swarm]:
+def swarms_of(reports: Collection[Report]) -> list[ShownSwarm]:
     """Returns the swarms of one host, each from the newest report that tells of it."""
     newest: dict[int, Report] = {}
     for each in sorted(reports, key=lambda each: each.at_ms):
@@ -193,7 +193,7 @@ def swarms_of(reports: Collection[Report]) -> list[Swarm]:
             SwarmRow(said=said, process=names.get(said.node))
             for said in sorted(report.swarm, key=lambda each: each.node)
         ]
-        found.append(Swarm(supervisor_pid=pid, at_ms=report.at_ms, nodes=nodes))
+        found.append(ShownSwarm(supervisor_pid=pid, at_ms=report.at_ms, nodes=nodes))
     return found
 
 
@@ -203,7 +203,7 @@ def process(asked: Asked) -> ProcessPage:
     name = asked.path["node"]
     found = next((each for each in now.view.nodes if each.node == name), None)
     if found is None:
-        raise Missing(f"no process {name} has reported, or it has stopped in order")
+        raise NoSuchPage(f"no process {name} has reported, or it has stopped in order")
     report = now.reports.get(name)
     known = set() if report is None else set(Report.__struct_fields__)
     sent: dict[str, Any] = msgspec.json.decode(found.document)

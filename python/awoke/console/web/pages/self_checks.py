@@ -18,7 +18,7 @@ CLOCK_MS = 5_000
 """A report from the future by more than this shows wrong clocks."""
 
 
-class Check(msgspec.Struct, kw_only=True):
+class SelfCheck(msgspec.Struct, kw_only=True):
     """One check."""
 
     name: str
@@ -31,7 +31,7 @@ class Check(msgspec.Struct, kw_only=True):
 class ChecksPage(msgspec.Struct, kw_only=True):
     """All checks."""
 
-    checks: list[Check]
+    checks: list[SelfCheck]
     failed: int
 
 
@@ -41,12 +41,12 @@ def self_checks(asked: Asked) -> ChecksPage:
     return ChecksPage(checks=found, failed=sum(each.state == "failed" for each in found))
 
 
-def check(name: str, is_good: bool, text: str, advice: str) -> Check:
+def check(name: str, is_good: bool, text: str, advice: str) -> SelfCheck:
     """Returns a check, with its advice only where it has failed."""
-    return Check(name=name, state="passed" if is_good else "failed", text=text, advice="" if is_good else advice)
+    return SelfCheck(name=name, state="passed" if is_good else "failed", text=text, advice="" if is_good else advice)
 
 
-def checks_of(now: Snapshot, app: str) -> Iterator[Check]:
+def checks_of(now: Snapshot, app: str) -> Iterator[SelfCheck]:
     """Yields each check."""
     view, live = now.view, list(now.live.values())
     yield check("topics and brokers", now.problem is None, now.problem or "all were read", "see the brokers' logs")
@@ -77,7 +77,7 @@ def checks_of(now: Snapshot, app: str) -> Iterator[Check]:
     dropped = sum(each.errors_dropped for each in live)
     yield check("complete errors", not dropped, f"{dropped} failures have no record", "correct the most frequent ones")
     for problem in [f"{each.node}: {text}" for each in live for text in each.unhealthy_because][:20]:
-        yield Check(name="health", state="failed", text=problem, advice="see why it is stuck")
+        yield SelfCheck(name="health", state="failed", text=problem, advice="see why it is stuck")
 
 
 class Example(msgspec.Struct, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 from awoke.console.clusters import topics as found
 from awoke.console.clusters.views import BrokerView, ConfigView, NewTopic, Risk, TopicPartition, TopicRow
 from awoke.console.web.grants import Role
-from awoke.console.web.page import Action, Asked, Done, Missing, Page, Rows, Wrong
+from awoke.console.web.page import Asked, Done, NoSuchPage, Page, PageAction, Rows, Wrong
 from awoke.console.web.recorded import recorded, text_of
 from awoke.console.web.rendering import segment
 from awoke.errors import ConfigError, UnknownTopic
@@ -61,7 +61,7 @@ def topic(asked: Asked) -> TopicPage:
     try:
         view = asked.ask(("topic", name, most), lambda admin: found.show_topic(admin, name, most))
     except UnknownTopic as error:
-        raise Missing(str(error)) from None
+        raise NoSuchPage(str(error)) from None
     columns: dict[str, Callable[[TopicPartition], Any]] = {
         "partition": lambda each: each.partition,
         "offsets": lambda each: each.offsets,
@@ -136,7 +136,7 @@ PAGES = [
     Page("/topics/{topic}", "Topic", topic, "topic.html"),
 ]
 ACTIONS = [
-    Action("/topics", "Create a topic", create, verb="create_topic", role=Role.ADMIN),
-    Action("/topics/{topic}/partitions", "Add partitions", add_partitions, verb="add_partitions", role=Role.ADMIN),
-    Action("/topics/{topic}/config", "Change a setting", configure, verb="configure", role=Role.ADMIN),
+    PageAction("/topics", "Create a topic", create, verb="create_topic", role=Role.ADMIN),
+    PageAction("/topics/{topic}/partitions", "Add partitions", add_partitions, verb="add_partitions", role=Role.ADMIN),
+    PageAction("/topics/{topic}/config", "Change a setting", configure, verb="configure", role=Role.ADMIN),
 ]

@@ -11,11 +11,11 @@ from starlette.testclient import TestClient
 import awoke
 from awoke.console import asgi
 from awoke.console.access import Brokers
-from awoke.console.explorer.parts import Parts
+from awoke.console.explorer.parts import DecodedParts
 from awoke.console.explorer.searching import Search
 from awoke.console.explorer.views import SearchQuery
 from awoke.console.web.page import Wrong
-from awoke.console.web.pages.explorer import SEARCHES_MAX, Running, events, time_of
+from awoke.console.web.pages.explorer import SEARCHES_MAX, RunningSearch, events, time_of
 from awoke.settings import load
 from tests.contract.console.web.clients import client_of, read
 from tests.support.clusters import Cluster, unique
@@ -86,33 +86,33 @@ def test_hits_come_as_events_and_on_a_page_that_waits(mock_cluster: Cluster) -> 
         gone = client.get("/topics/missing/search/hits?text=tea").text
         assert "does not exist" in gone
         assert client.get(f"/topics/{topic}/search/hits").status_code == 400
-    wait_until(lambda: Running._count == 0, "all searches have ended")
+    wait_until(lambda: RunningSearch._count == 0, "all searches have ended")
 
 
 async def test_a_browser_that_goes_cancels_its_search(mock_cluster: Cluster) -> None:
     settings = load({"bootstrap_servers": mock_cluster.bootstrap_servers}).values
     topic = await asyncio.to_thread(filled, mock_cluster)
-    parts = Parts(settings, reveals=True)
+    parts = DecodedParts(settings, reveals=True)
     search = Search(Brokers(settings), SearchQuery(topic=topic, text="e"), parts)
     stream = events(search, parts)
-    assert Running._count == 0, "a browser that goes at once leaves nothing to be ended"
+    assert RunningSearch._count == 0, "a browser that goes at once leaves nothing to be ended"
     assert '"hits":[{' in await anext(stream)
     await stream.aclose()
     await asyncio.get_running_loop().shutdown_default_executor()
     last = search.next()
     assert last is None or last.over_because == "cancelled"
-    assert Running._count == 0
+    assert RunningSearch._count == 0
 
 
 def test_searches_are_bounded(mock_cluster: Cluster) -> None:
-    begun = [Running.begin() for _ in range(SEARCHES_MAX + 1)]
+    begun = [RunningSearch.begin() for _ in range(SEARCHES_MAX + 1)]
     with client_of(mock_cluster, payloads=True) as client:
         refused = client.get("/topics/missing/search/hits?text=tea").text
     for _ in range(SEARCHES_MAX):
-        Running.end()
+        RunningSearch.end()
     assert begun == [True] * SEARCHES_MAX + [False]
     assert "searches run already" in refused
-    assert Running._count == 0
+    assert RunningSearch._count == 0
 
 
 @pytest.mark.parametrize(("text", "time_ms"), [("", None), ("1000", 1000), ("1970-01-01T00:00:01", 1000)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from awoke.console.views import Aborted, GroupPartition, GroupView, Partition
+from awoke.console.views import AbortedByCode, GroupPartition, GroupView, Partition
 from awoke.waiting.clock import wall_ms
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, console, report
 
@@ -67,8 +67,8 @@ def test_a_transaction_that_is_open_for_longer_than_any_may_be_hangs() -> None:
 
 
 def test_aborted_transactions_are_shown_by_error_with_the_last_reason() -> None:
-    aborted = [Aborted(code="FENCED", count=2, last_ms=wall_ms() - 9_000, last_text="a newer one")]
-    later = [Aborted(code="TIMED_OUT", count=1, last_ms=wall_ms(), last_text=HOSTILE)]
+    aborted = [AbortedByCode(code="FENCED", count=2, last_ms=wall_ms() - 9_000, last_text="a newer one")]
+    later = [AbortedByCode(code="TIMED_OUT", count=1, last_ms=wall_ms(), last_text=HOSTILE)]
     live = FakeLive([report("a", aborted=aborted), report("b", aborted=later)])
     with console(live) as client:
         page = client.get("/transactions?format=json").json()
