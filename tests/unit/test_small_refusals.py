@@ -12,6 +12,7 @@ import pytest
 
 import awoke
 from awoke._native import Job
+from awoke.declare.consumer import Hold, give
 from awoke.declare.routing import Route
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.call_options import OutgoingCall
@@ -76,7 +77,7 @@ def test_an_async_lost_is_awaited_after_a_job_that_outlived_its_assignment() -> 
     server: Any = SimpleNamespace(ledger=SimpleNamespace(leaked=leaked))
     instances = Instances(Route("orders", Losing, {}), server)
     consumer = Losing()
-    consumer._assignment = cast("Any", SimpleNamespace(is_current=False))
+    give(consumer, Hold(assignment=cast("Any", SimpleNamespace(is_current=False))))
     instances._instances[("orders", 0, 1)] = consumer
     job = cast("Job", SimpleNamespace(topic="orders", partition=0, generation=1))
 

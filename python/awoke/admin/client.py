@@ -401,3 +401,8 @@ class Admin(AdminClient):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def topic_flows(admin: AdminClient) -> AdminTopics:
+    """Returns the flows about topics that an admin client runs, for parts of awoke that need several of them at once."""
+    return admin._topics

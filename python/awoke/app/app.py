@@ -443,6 +443,15 @@ class App(Router):
         self._arguments["kafka"] = kafka
         self._settings = None
 
+    def keep_settings(self) -> Callable[[], None]:
+        """Keeps the settings as they are, and returns the function that puts them back, as a test does."""
+        before = dict(self._arguments)
+
+        def put_back() -> None:
+            self._arguments, self._settings = before, None
+
+        return put_back
+
     def queued(self) -> tuple[int, int]:
         """Returns the messages and bytes of the app's producer that wait for their delivery report. Does not block."""
         with self._lock:

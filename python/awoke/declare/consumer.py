@@ -74,6 +74,28 @@ class Background(Protocol):
     ) -> None: ...
 
 
+class Hold:
+    """What a consumer holds of the runtime, which sets it before the consumer's own `__init__`."""
+
+    __slots__ = ("assignment", "has_lanes", "has_sought", "member", "new_entry", "scope")
+
+    def __init__(
+        self,
+        member: GroupMember | None = None,
+        assignment: Partition | None = None,
+        scope: Background | None = None,
+        new_entry: Callable[[], OpenEntry] | None = None,
+        *,
+        has_lanes: bool = False,
+    ) -> None:
+        self.member, self.assignment, self.scope, self.new_entry = member, assignment, scope, new_entry
+        self.has_lanes, self.has_sought = has_lanes, False
+
+
+NOTHING = Hold()
+"""That of a consumer which nothing runs."""
+
+
 class Consumer:
     """Processes the messages of one topic-partition.
 
@@ -87,13 +109,7 @@ class Consumer:
     """The app that runs it: an `awoke.App`."""
     topic: str
     partition: int
-    _member: GroupMember | None = None
-    _assignment: Partition | None = None
-    _scope: Background | None = None
-    _has_lanes: bool = False
-    _has_sought: bool = False
-    """True if this instance has sought."""
-    _new_entry: Callable[[], OpenEntry] | None = None
+    _hold: Hold = NOTHING
 
     def assigned(self) -> Any:
         """Called before the first batch."""
@@ -160,7 +176,7 @@ class Consumer:
         job = current_job.get()
         if job is not None:
             job.done(message.offset)
-        elif self._has_lanes:
+        elif self._hold.has_lanes:
             raise ClosedError(
                 "mark() of a consumer with several jobs at once belongs into consume, on its own thread or task"
             )
@@ -189,12 +205,12 @@ class Consumer:
             KafkaError, MessageTooLarge: the broker refused a message, nothing was sent; FencedError: the partition was
             taken away meanwhile, nothing was sent; ProducerFenced; ClosedError: the process stops, nothing was sent.
         """
-        if self._new_entry is None:
+        if self._hold.new_entry is None:
             raise ConfigError("transaction() needs a route with exactly_once=True", "exactly_once")
         job = current_job.get()
         if job is None:
             raise ClosedError("transaction() belongs into consume, on its own thread or task")
-        return ConsumerTransaction(self._new_entry(), job)
+        return ConsumerTransaction(self._hold.new_entry(), job)
 
     def mark_sync(
         self, message: Message[Any, Any], metadata: str | None = None, timeout_s: float | None = None
@@ -214,12 +230,12 @@ class Consumer:
             KafkaError: the broker refused; OperationTimeout: no answer in time; ClosedError: not running;
             ConfigError: the route is exactly-once.
         """
-        if self._new_entry is not None:
+        if self._hold.new_entry is not None:
             text = "an exactly-once route commits in transactions only: say with self.transaction() as t"
             raise ConfigError(text, "exactly_once")
-        if self._member is None:
+        if self._hold.member is None:
             raise ClosedError("commit() needs a consumer that is assigned")
-        self._member.commit().wait(timeout_s)
+        self._hold.member.commit().wait(timeout_s)
 
     def committed(self) -> tuple[int, str | None] | None:
         """Returns the committed offset of this partition and its metadata, as the broker holds them. Blocks.
@@ -268,14 +284,24 @@ class Consumer:
         else:
             text = f"seek takes 'earliest', 'latest', an offset or a datetime with a time zone, not {to!r}"
             raise ConfigError(text, "seek")
-        self._has_sought = True
+        self._hold.has_sought = True
 
     def _assigned(self) -> Partition:
-        if self._assignment is None:
+        if self._hold.assignment is None:
             raise ClosedError("this needs a consumer that is assigned")
-        return self._assignment
+        return self._hold.assignment
 
     def _owned(self) -> Background:
-        if self._scope is None:
+        if self._hold.scope is None:
             raise ClosedError("this needs a consumer that is assigned")
-        return self._scope
+        return self._hold.scope
+
+
+def hold_of(consumer: Consumer) -> Hold:
+    """Returns what a consumer holds of the runtime."""
+    return consumer._hold
+
+
+def give(consumer: Consumer, hold: Hold) -> None:
+    """Gives a consumer what it is to hold of the runtime."""
+    consumer._hold = hold

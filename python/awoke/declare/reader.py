@@ -296,3 +296,8 @@ class _Found:
         finally:
             loop.remove_reader(self._native.fileno())
             self._native.clear()
+
+
+async def next_messages(reader: Reader, timeout_s: float | None) -> Iterable[Message[Any, Any]]:
+    """Returns a reader's next messages: none at the end of a partition, or when the time is up. A flow."""
+    return await reader._next(timeout_s)

@@ -269,3 +269,15 @@ def prefix_of(topic: str, prefix: str) -> str:
     if isinstance(topic, Topic):
         return topic.prefixed(prefix)
     return prefix + topic
+
+
+def surround(router: Router, each_message: Incoming, each_batch: Incoming) -> Callable[[], None]:
+    """Puts middleware around all other of a router, as a test does; returns the function that takes it away."""
+    router._incoming.insert(0, each_message)
+    router._incoming_batches.insert(0, each_batch)
+
+    def take_away() -> None:
+        router._incoming.remove(each_message)
+        router._incoming_batches.remove(each_batch)
+
+    return take_away

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from awoke._native import PendingStep, Scheduler
 from awoke.admin import Admin
-from awoke.admin.client import TIMEOUT_S
+from awoke.admin.client import TIMEOUT_S, topic_flows
 from awoke.admin.connection import ASK_AGAIN_S
 from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownGroup, UnknownTopic
 from awoke.runtime.process.group_run import GroupRun
@@ -178,7 +178,7 @@ class Idleness:
         """Returns the end offsets of topics. Blocks."""
         names, ends = set(topics), {}
         with contextlib.suppress(UnknownTopic):  # One was deleted between the two requests.
-            ends = drive(self._admin._topics.ends(names, TIMEOUT_S))
+            ends = drive(topic_flows(self._admin).ends(names, TIMEOUT_S))
         # The others were deleted, or these brokers do not list them to the test: that is an error.
         for topic in sorted(names - {topic for topic, _ in ends}):
             with contextlib.suppress(UnknownTopic):

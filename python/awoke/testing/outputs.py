@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from awoke._native import Message
-from awoke.declare.reader import Reader
+from awoke.declare.reader import Reader, next_messages
 from awoke.settings import KafkaValue
 from awoke.testing.records import SentMessage
 from awoke.waiting.drive import drive
@@ -38,7 +38,7 @@ class OutputReaders:
             if left_s <= 0:
                 shown = "".join(f"\n  {each}" for each in found)
                 raise AssertionError(f"{topic}: {len(found)} of {count} messages within {timeout_s:g} s{shown}")
-            found += [sent_message(each) for each in drive(self._reader(topic)._next(left_s))]
+            found += [sent_message(each) for each in drive(next_messages(self._reader(topic), left_s))]
         return found[:count]
 
     def all(self, topic: str, timeout_s: float) -> list[SentMessage]:

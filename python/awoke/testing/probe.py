@@ -54,7 +54,7 @@ class Probe:
         """True if a message may be processed twice."""
         self.is_stopped = False
         """True if the test has stopped the app: nothing waits for it."""
-        self._before = dict(app._arguments)
+        self._put_settings_back = app.keep_settings()
         app.use(**settings)
         try:
             self.runner = AppRunner(app)
@@ -234,6 +234,3 @@ class Probe:
                 self._producer.close(TIMEOUT_S)
                 self._producer = None
             self._put_settings_back()
-
-    def _put_settings_back(self) -> None:
-        self.app._arguments, self.app._settings = self._before, None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from awoke._native import Batch, Message
 from awoke.app.app import App
-from awoke.declare.incoming import Incoming
+from awoke.declare.router import surround
 from awoke.declare.routing import Route
 from awoke.observe.events import (
     ClientStatistics,
@@ -94,13 +94,10 @@ class RunRecorder:
 
     def begin(self) -> None:
         """Begins to record. To be called before the app runs."""
-        self._ends = [self._app.events.subscribe("*", self._on_event)]
-        self._surround(self._app._incoming, self._around_message)
-        self._surround(self._app._incoming_batches, self._around_batch)
-
-    def _surround(self, middleware: list[Incoming], recorder: Incoming) -> None:
-        middleware.insert(0, recorder)
-        self._ends.append(lambda: middleware.remove(recorder))
+        self._ends = [
+            self._app.events.subscribe("*", self._on_event),
+            surround(self._app, self._around_message, self._around_batch),
+        ]
 
     def end(self) -> None:
         """Ends the recording."""

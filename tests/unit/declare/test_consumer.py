@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.declare.consumer import current_job
+from awoke.declare.consumer import Hold, current_job, give, hold_of
 from awoke.produce.transaction import ConsumerTransaction
 
 
@@ -38,7 +38,8 @@ class Counting(awoke.Consumer):
 def assigned(**results: Any) -> tuple[Any, Told]:
     """Returns a consumer that is assigned, and its assignment."""
     consumer: Any = Counting()
-    consumer._assignment = assignment = Told(**results)
+    assignment: Any = Told(**results)
+    give(consumer, Hold(assignment=assignment))
     return consumer, assignment
 
 
@@ -101,7 +102,7 @@ def test_a_mark_outside_a_job_moves_the_offset_of_the_partition() -> None:
 
 def test_a_mark_outside_a_job_is_refused_where_several_run_at_once() -> None:
     consumer, assignment = assigned()
-    consumer._has_lanes = True
+    hold_of(consumer).has_lanes = True
     with pytest.raises(awoke.ClosedError, match="belongs into consume"):
         consumer.mark(MESSAGE)
     assert assignment.calls == []
@@ -109,26 +110,28 @@ def test_a_mark_outside_a_job_is_refused_where_several_run_at_once() -> None:
 
 def test_a_mark_that_waits_marks_before_it_commits(job: Told) -> None:
     consumer, _ = assigned()
-    commit = Told()
-    consumer._member = Told(commit=commit)
+    commit: Any = Told()
+    member: Any = Told(commit=commit)
+    hold_of(consumer).member = member
     consumer.mark_sync(MESSAGE, timeout_s=5.0)
     assert (job.calls, commit.calls) == ([("done", 7)], [("wait", 5.0)])
 
 
 def test_an_exactly_once_route_commits_in_transactions_only() -> None:
     consumer, _ = assigned()
-    consumer._member, consumer._new_entry = Told(), Told
+    member: Any = Told()
+    give(consumer, Hold(member, new_entry=Told))
     with pytest.raises(awoke.ConfigError, match=r"with self\.transaction\(\)") as refused:
         consumer.commit()
     assert refused.value.property == "exactly_once"
-    assert consumer._member.calls == []
+    assert member.calls == []
 
 
 def test_a_transaction_needs_an_exactly_once_route_and_a_job() -> None:
     consumer, _ = assigned()
     with pytest.raises(awoke.ConfigError, match="exactly_once=True"):
         consumer.transaction()
-    consumer._new_entry = Told
+    hold_of(consumer).new_entry = Told
     with pytest.raises(awoke.ClosedError, match="belongs into consume"):
         consumer.transaction()
 
@@ -136,7 +139,7 @@ def test_a_transaction_needs_an_exactly_once_route_and_a_job() -> None:
 def test_a_transaction_of_a_job_submits_that_job(job: Told) -> None:
     consumer, _ = assigned()
     entry = Told(submit=Told())
-    consumer._new_entry = lambda: entry
+    hold_of(consumer).new_entry = lambda: entry
     with consumer.transaction() as transaction:
         assert isinstance(transaction, ConsumerTransaction)
     assert entry.calls == [("submit", job, None)]
@@ -171,7 +174,7 @@ def test_a_seek_goes_to_an_offset_an_end_or_a_time(to: Any, calls: list[tuple[An
     consumer, assignment = assigned(offset_at=99)
     consumer.seek(to)
     assert assignment.calls == calls
-    assert consumer._has_sought
+    assert hold_of(consumer).has_sought
 
 
 @pytest.mark.parametrize("to", [-1, "begin", MOMENT.replace(tzinfo=None), None, 1.5])
@@ -179,7 +182,7 @@ def test_a_seek_to_no_place_is_refused(to: Any) -> None:
     consumer, assignment = assigned()
     with pytest.raises(awoke.ConfigError, match="seek takes 'earliest', 'latest', an offset or a datetime with a time"):
         consumer.seek(to)
-    assert (assignment.calls, consumer._has_sought) == ([], False)
+    assert (assignment.calls, hold_of(consumer).has_sought) == ([], False)
 
 
 def test_a_background_function_belongs_to_the_scope_of_the_consumer() -> None:

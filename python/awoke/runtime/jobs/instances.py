@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from awoke._native import Batch, HookJob, Job
-from awoke.declare.consumer import Consumer, current_job
+from awoke.declare.consumer import Consumer, Hold, current_job, give, hold_of
 from awoke.declare.handlers import check_ran
 from awoke.declare.routing import Route
 from awoke.errors import BackgroundFailed
@@ -61,11 +61,10 @@ class Instances:
         # Its topic, partition and app are set before its own __init__, which may use them.
         instance = self._route.consumer.__new__(self._route.consumer)
         instance.app, instance.topic, instance.partition = self._context.app, work.topic, work.partition
-        instance._member, instance._assignment, instance._scope = self._context.member, work.assignment(), scope
-        instance._has_lanes = self._route.lanes is not None
-        transactions = self._context.transactions
-        if transactions is not None and self._route.is_exactly_once:
-            instance._new_entry = transactions.entry
+        transactions = self._context.transactions if self._route.is_exactly_once else None
+        new_entry = None if transactions is None else transactions.entry
+        has_lanes = self._route.lanes is not None
+        give(instance, Hold(self._context.member, work.assignment(), scope, new_entry, has_lanes=has_lanes))
         try:
             instance.__init__()  # type: ignore[misc]
         except BaseException:
@@ -112,10 +111,11 @@ class Instances:
 
     def _is_ready(self, key: Key, job: Job, instance: Consumer) -> bool:
         """Notes that the hook has returned; returns whether the job's batch is still to be processed."""
-        if instance._has_sought and job.is_of_lanes:
+        has_sought = hold_of(instance).has_sought
+        if has_sought and job.is_of_lanes:
             self._sought[key] = job.epoch
         self._not_ready.discard(key)  # Last: other jobs look without a lock whether they must wait for this.
-        return not instance._has_sought
+        return not has_sought
 
     def failed_to_assign(self, hook: HookJob) -> None:
         """Has the hook run again before the next batch, on another instance."""
@@ -150,7 +150,7 @@ class Instances:
         key = key_of(hook)
         instance = self._instances.pop(key, None)
         if instance is not None:
-            instance._member = None
+            hold_of(instance).member = None
         self._not_ready.discard(key)
         self._sought.pop(key, None)
         self._making.pop(key, None)
@@ -158,7 +158,8 @@ class Instances:
     async def let_go_of_fenced(self, work: Job | HookJob) -> None:
         """Ends the consumer of a job or hook that outlived its assignment: no further hook comes for it."""
         instance = self._instances.get(key_of(work))
-        if instance is None or instance._assignment is None or instance._assignment.is_current:
+        assignment = None if instance is None else hold_of(instance).assignment
+        if instance is None or assignment is None or assignment.is_current:
             return
         if self._instances.pop(key_of(work), None) is None:
             return

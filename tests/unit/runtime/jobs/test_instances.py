@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke._native import HookJob, Job
-from awoke.declare.consumer import current_job
+from awoke.declare.consumer import Hold, current_job, give
 from awoke.declare.routing import Route
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.jobs.instances import Instances, finished
@@ -146,7 +146,7 @@ def test_a_consumer_whose_job_outlived_its_assignment_hears_that_it_is_lost(is_a
     instances = Instances(Route("orders", Losing, {}), cast("Any", FakeContext()))
     instances._route.is_async = is_async
     consumer = Losing()
-    consumer._assignment = cast("Any", SimpleNamespace(is_current=False))
+    give(consumer, Hold(assignment=cast("Any", SimpleNamespace(is_current=False))))
     instances._instances[KEY] = consumer
     run(instances.let_go_of_fenced(cast("Job", FakeJob())), is_async)
     run(instances.let_go_of_fenced(cast("Job", FakeJob())), is_async)
