@@ -1,4 +1,4 @@
-"""The compatibility levels of a registry: what a new schema of a subject is compared with, and which of the two reads."""
+"""The compatibility levels of a registry: what a new schema is compared with, and which of the two reads."""
 
 from __future__ import annotations
 
