@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,10 @@ def test_the_headers_of_openssl_are_looked_for_as_make_does(
 def test_an_editable_build_is_maturins_own() -> None:
     """It stays in the target folder of the checkout, where the next one goes on."""
     assert build_backend.build_editable is maturin.build_editable
+
+
+def test_the_source_distribution_brings_the_backend() -> None:
+    project = tomllib.loads((sources.REPOSITORY / "pyproject.toml").read_text())
+    assert project["build-system"]["backend-path"] == ["packaging"]
+    included = {each["path"] for each in project["tool"]["maturin"]["include"] if "sdist" in each["format"]}
+    assert included >= {"packaging/build_backend.py", "packaging/sources.py"}
