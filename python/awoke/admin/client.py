@@ -404,5 +404,5 @@ class Admin(AdminClient):
 
 
 def topic_flows(admin: AdminClient) -> AdminTopics:
-    """Returns the flows about topics that an admin client runs, for parts of awoke that need several of them at once."""
+    """Returns the flows about topics that an admin client runs, for parts of awoke that need several at once."""
     return admin._topics

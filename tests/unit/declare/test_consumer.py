@@ -187,8 +187,9 @@ def test_a_seek_to_no_place_is_refused(to: Any) -> None:
 
 def test_a_background_function_belongs_to_the_scope_of_the_consumer() -> None:
     consumer, _ = assigned()
-    consumer._scope = scope = Told()
+    scope: Any = Told()
+    hold_of(consumer).scope = scope
     consumer.background(print, 1, 2, on_error="fail", name="printer")
     assert scope.calls == [("background", print, (1, 2), "fail", "printer")]
-    consumer._scope = SimpleNamespace(stopping="the token")
+    hold_of(consumer).scope = SimpleNamespace(stopping="the token")
     assert consumer.stopping == "the token"
