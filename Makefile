@@ -75,11 +75,11 @@ mutants: .venv/dev ## Change one line of the engine after another, and see that 
 shape: .venv/dev ## Print the shape of the code in numbers, with their goals
 	$(BIN)/python -m tests.shape
 
-# Four at a time (TEST_WORKERS): most of them wait for brokers most of the time.
+# Six at a time (TEST_WORKERS): most of them wait for brokers most of the time. What fails is run again, alone.
 test-python: build console-assets ## Run the Python tests, on embedded brokers and on real Kafka
 	$(BIN)/python -m tests.support.kafka_broker fetch
 	$(BIN)/python -m tests.support.apicurio fetch
-	$(BIN)/python -m pytest -n $${TEST_WORKERS:-4} --dist worksteal --durations 15
+	$(BIN)/python -m pytest -n $${TEST_WORKERS:-6} --dist loadfile --no-loadscope-reorder --again --durations 15
 
 # ARGS are pytest's: `make test-pythons ARGS="--only 3.13 tests/unit"`.
 test-pythons: ## Run the Python tests on each supported Python of this machine (PYTHONS=folder with more of them)
@@ -123,9 +123,12 @@ soak: histories soak-simulation soak-faults fuzz soak-memory ## Run everything t
 soak-simulation: mutants ## Run a million seeds of the simulation, and its mutants
 	$(MAKE) simulate SEEDS=1000000
 
-soak-faults: build ## Repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
+soak-faults: build ## Run what is marked `soak`, then repeat the restart, rebalance, copy, swarm and rpc scenarios on real Kafka (TIMES=20): 100 kills, 50,000 calls each
+	$(BIN)/python -m pytest -q -m soak
+	AWOKE_REBALANCES=100 AWOKE_FREEZES=3 AWOKE_KILLS=6 $(BIN)/python -m pytest -q --timeout 900 \
+	  tests/scenarios/test_many_rebalances.py tests/scenarios/test_frozen_members.py tests/scenarios/test_offsets_outside_kafka.py
 	for run in $$(seq $${TIMES:-20}); do \
-	  $(BIN)/python -m pytest -q tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
+	  AWOKE_COPIED=100000 $(BIN)/python -m pytest -q -m "" tests/scenarios/test_restart.py tests/scenarios/test_rebalance.py \
 	    tests/scenarios/test_lanes_killed.py tests/scenarios/test_lanes_rebalance.py \
 	    tests/scenarios/test_copy.py tests/scenarios/test_transactor_faults.py || exit 1; \
 	  AWOKE_KILLS=100 $(BIN)/python -m pytest -q --timeout 900 -k killed \

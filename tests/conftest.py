@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import random
 import re
 import sys
 import threading
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from awoke.testing import EmbeddedRegistry
 from awoke.testing.checks import CALLBACKS_S, OF_CALLBACKS
+from tests.again import LONGEST, Again, seed_of_run
 from tests.support.apicurio import JAVA_LEAST, Apicurio, newest_java
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique
 from tests.support.waiting import became
@@ -35,12 +37,21 @@ settings.load_profile("awoke")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options of this suite."""
     parser.addoption("--embedded-only", action="store_true", help="no test that needs Kafka outside of the process")
+    parser.addoption("--again", action="store_true", help="run each test that failed again, alone: see tests/again.py")
 
 
 IMPORTED_BY_PROCESSES = ("python/awoke", "tests/support", "tests/scenarios", "tests/history", "examples")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Prepares the run. Each worker is configured, too."""
+    seed_of_run()
+    if config.getoption("--again") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Again(config), "again")
+    keep_bytecode(config)
+
+
+def keep_bytecode(config: pytest.Config) -> None:
     """Has bytecode kept, also where `PYTHONDONTWRITEBYTECODE` says that nothing keeps it.
 
     The tests start hundreds of processes, each of which would compile the package. Each worker would rewrite the
@@ -58,6 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
 KEEPS_NO_BYTECODE = pytest.StashKey[bool]()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Gives each test random numbers that the seed of the run and its name decide."""
+    random.seed(f"{seed_of_run()} {item.nodeid}")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Goes back to what the environment says: a test may import a file, change it, and import it again."""
     if KEEPS_NO_BYTECODE in session.config.stash:
@@ -65,20 +81,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker ends long after the others. Tests of other folders come last."""
+    """The longest files first, so that no worker ends long after the others. A worker takes a whole file."""
     if config.getoption("--embedded-only"):
         config.hook.pytest_deselected(items=[item for item in items if needs_kafka(item)])
         items[:] = [item for item in items if not needs_kafka(item)]
-    items.sort(key=room)
-
-
-ROOMS = ("history", "scenarios", "security", "contract", "unit")
-
-
-def room(item: pytest.Item) -> int:
-    """Returns the place of a test's folder in the order of the run."""
-    tests = Path(__file__).parent
-    return ROOMS.index(item.path.relative_to(tests).parts[0]) if item.path.is_relative_to(tests) else len(ROOMS)
+    lines = (config.rootpath / LONGEST).read_text().splitlines()
+    places = {line.partition(" ")[2]: place for place, line in enumerate(lines)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 def needs_kafka(item: pytest.Item) -> bool:

@@ -13,8 +13,15 @@ import awoke
 from awoke import rpc
 from awoke.testing import EmbeddedCluster, Runs, running
 from tests.contract.test_consume import committed, new_app, send
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, MockCluster
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 NONE_RAN: Collected[object] = Collected()

@@ -11,8 +11,15 @@ import pytest
 import awoke
 from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, read_all
+from tests.support.clusters import Cluster, MockCluster, read_all
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 

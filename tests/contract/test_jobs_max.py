@@ -11,8 +11,15 @@ import pytest
 
 import awoke
 from awoke.testing import running
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, MockCluster, unique
 from tests.support.waiting import Collected, awork_for, work_for
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 PARTITIONS = 6

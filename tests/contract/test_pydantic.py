@@ -14,8 +14,15 @@ from awoke.payloads import dead_letter
 from awoke.testing import EmbeddedCluster, Runs, running
 from tests.contract.test_consume import new_app, send
 from tests.contract.test_recovery import letters
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, MockCluster
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 

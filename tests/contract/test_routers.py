@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 import awoke
 from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, MockCluster, unique
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 

@@ -14,9 +14,16 @@ from awoke.payloads import dead_letter
 from awoke.testing import EmbeddedRegistry, Runs, VirtualClock, running
 from tests.contract.test_consume import assert_committed, committed, new_app
 from tests.contract.test_recovery import letters
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, MockCluster, unique
 from tests.support.command_line import awoke_says
 from tests.support.waiting import Collected, stays_so, wait_until
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 Seen = Collected[tuple[int, int, int]]

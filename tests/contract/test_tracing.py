@@ -14,8 +14,15 @@ import awoke
 from awoke import rpc
 from awoke.testing import Runs, running
 from tests.contract.test_consume import new_app
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, MockCluster
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

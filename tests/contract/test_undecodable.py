@@ -13,8 +13,15 @@ from awoke.payloads import dead_letter
 from awoke.testing import Runs
 from tests.contract.test_consume import assert_committed, new_app, send
 from tests.contract.test_recovery import letters
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, MockCluster
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 CreateTopic = Callable[..., str]
 

@@ -1,4 +1,4 @@
-"""The checker finds what a history hides, and finds nothing in half a minute of faults."""
+"""The checker finds what a history hides, and finds nothing in ten seconds of faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.history.run import run
 from tests.history.settings import Run
 from tests.support.judge import Progress, Record
 
-SECONDS = 30.0
+SECONDS = 10.0
 FAULTS = ("kill", "freeze", "continue", "terminate", "add", "remove", "bounce", "cut")
 VALUES = [value_of(key, sequence) for sequence in range(5) for key in range(2)]
 
@@ -78,9 +78,8 @@ def test_the_same_seed_plans_the_same_faults() -> None:
     assert same == again != other
 
 
-@pytest.mark.timeout(400)
-def test_nothing_is_lost_in_half_a_minute_of_faults() -> None:
+def test_nothing_is_lost_in_ten_seconds_of_faults() -> None:
     outcome = run(Run(mode="plain", protocol="cooperative", seconds=SECONDS, seed=10, faults=FAULTS))
     assert outcome.faults == []
     assert outcome.verdict.acknowledged > 0
-    assert sum(outcome.done.values()) >= 3
+    assert sum(outcome.done.values()) >= 1

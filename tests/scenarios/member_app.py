@@ -11,7 +11,7 @@ import os
 import awoke
 from tests.support.waiting import work_for
 
-app = awoke.App("member", kafka={"session.timeout.ms": 6000, "heartbeat.interval.ms": 300}, commit_interval_s=0.1)
+app = awoke.App("member", kafka={"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}, commit_interval_s=0.1)
 log = os.open(os.environ["MEMBER_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 name = os.environ["MEMBER_NAME"]
 

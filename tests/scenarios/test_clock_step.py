@@ -16,7 +16,7 @@ from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import elapse, wait_until
 
-SESSION_S = 6.0
+SESSION_S = 3.0
 """Of `member_app`."""
 WITHIN_S = 60.0
 
@@ -40,7 +40,7 @@ def members_of(servers: str, group: str) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a library is preloaded as Linux does it")
-@pytest.mark.parametrize("back_s", [30, 3_600])
+@pytest.mark.parametrize("back_s", [pytest.param(30, marks=pytest.mark.soak), 3_600])
 def test_a_clock_that_is_set_back_changes_nothing(real_cluster: RealCluster, tmp_path: Path, back_s: int) -> None:
     servers, topic, group, log = real_cluster.bootstrap_servers, unique("clock"), unique("group"), tmp_path / "log"
     real_cluster.create_topic(topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from tests.support.line_files import whole_lines
 from tests.support.processes import Process
 from tests.support.waiting import elapse, wait_until
 
+SESSION_S = 3.0
+"""Of `member_app`."""
 MEMBERS = 6
 PARTITIONS = 6
-FROZEN_S = 9.0
-"""Half as long again as the session of `member_app`."""
-ROUNDS = 3
+FROZEN_S = 1.5 * SESSION_S
+ROUNDS = int(os.environ.get("AWOKE_FREEZES", "1"))
 BACKLOG = 2_000
 """In each partition, before a freeze: the members are in the midst of it."""
 WITHIN_S = 60.0

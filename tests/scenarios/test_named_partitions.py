@@ -12,7 +12,7 @@ import pytest
 import awoke
 from awoke.testing import running
 from tests.scenarios.test_restart import Ledger
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import MISSED_SOON, RealCluster, unique
 from tests.support.processes import Process
 from tests.support.waiting import Collected, wait_until
 
@@ -23,7 +23,7 @@ KAFKA: dict[str, str | int] = {"reconnect.backoff.max.ms": 500}
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RealCluster]:
     """A broker of this file's own, which is killed and started again."""
-    cluster = RealCluster()
+    cluster = RealCluster(kafka=MISSED_SOON)
     yield cluster
     cluster.close()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import awoke
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import MISSED_SOON, RealCluster, unique
 from tests.support.kafka_proxy import ProxiedCluster
 from tests.support.waiting import Collected
 
@@ -124,7 +124,7 @@ def test_close_hangs_on_nothing(proxied: ProxiedCluster, topic: str) -> None:
 
 def test_a_broker_that_is_killed_while_threads_send() -> None:
     """Each acknowledged message is there once, in its thread's order; each refused one has its error."""
-    cluster = RealCluster()
+    cluster = RealCluster(kafka=MISSED_SOON)
     try:
         name = unique("killed")
         cluster.create_topic(name)

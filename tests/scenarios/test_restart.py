@@ -55,7 +55,7 @@ def start(cluster: RealCluster, group: str, topic: str, file: Path) -> Process:
     env = {"COUNTING_TOPIC": topic, "COUNTING_LOG": str(file), "AWOKE_GROUP": group, "AWOKE_COMMIT_INTERVAL_S": "0.1"}
     arguments = ("run", "tests.scenarios.counting_app:app", "--bootstrap-servers", cluster.bootstrap_servers)
     # A killed member is missed after its session only; the smallest that the broker allows.
-    return Process(*arguments, "--kafka", "session.timeout.ms=6000", env=env)
+    return Process(*arguments, "--kafka", "session.timeout.ms=3000", "--kafka", "heartbeat.interval.ms=500", env=env)
 
 
 def wait_until_processed(ledger: Ledger, count: int, within_s: float = 60.0) -> None:

@@ -47,7 +47,7 @@ class App:
     def single(self, *options: str) -> Process:
         """Start it as a single process, with messages waiting for it."""
         self.feed()
-        kafka = ("--kafka", "session.timeout.ms=6000", "--kafka", "heartbeat.interval.ms=500")
+        kafka = ("--kafka", "session.timeout.ms=3000", "--kafka", "heartbeat.interval.ms=500")
         return Process("run", TARGET, "--socket", self.socket, "-b", self.servers, *kafka, *options, env=self.env)
 
     def swarm(self, *options: str) -> Swarm:

@@ -20,7 +20,7 @@ from awoke import rpc
 from awoke.testing import running
 from tests.scenarios.test_command_line import awoke_says
 from tests.scenarios.test_fork import in_child
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import MISSED_SOON, RealCluster, unique
 from tests.support.kafka_broker import KafkaCluster
 from tests.support.processes import Process
 from tests.support.swarms import Swarm
@@ -31,7 +31,7 @@ KILLS = int(os.environ.get("AWOKE_KILLS", "3"))
 CALLERS = int(os.environ.get("AWOKE_CALLERS", "20"))
 TIMEOUT_S = 20.0
 THREADS = 16
-HELD_S = 15
+HELD_S = 7
 """The time that the calls take whose replies can't be written."""
 
 
@@ -141,7 +141,7 @@ def test_the_first_call_of_every_caller_is_answered(real_cluster: RealCluster) -
 
 
 def test_calls_fail_soon_when_the_replies_broker_dies_and_work_again(tmp_path: Path) -> None:
-    settings = {"broker.session.timeout.ms": "30000"}  # Before its end no other broker leads, and can reply.
+    settings = {"broker.session.timeout.ms": "9000"}  # Before its end no other broker leads, and can reply.
     with KafkaCluster(brokers=3, properties=settings) as kafka, awoke.Admin(kafka.bootstrap_servers) as admin:
         service = unique("leader")
         for topic in (f"{service}.rpc.calls", f"{service}.rpc.replies"):
@@ -171,7 +171,7 @@ def test_calls_fail_soon_when_the_replies_broker_dies_and_work_again(tmp_path: P
 
 
 def test_a_call_whose_request_can_not_be_sent_ends_in_time() -> None:
-    with KafkaCluster(brokers=1) as kafka:
+    with KafkaCluster(brokers=1, properties=MISSED_SOON) as kafka:
         soon = {"reconnect.backoff.max.ms": 500}
         app = awoke.App(unique("away"), bootstrap_servers=kafka.bootstrap_servers, kafka=soon)
 
@@ -232,5 +232,5 @@ def test_calls_at_the_shell(real_cluster: RealCluster) -> None:
         assert "required field `number`" in awoke_says("rpc", "call", service, "double", *at, code=1)
         assert "awoke rpc methods" in awoke_says("rpc", "call", service, "triple", "number=1", *at, code=1)
         assert "name=value" in awoke_says("rpc", "call", service, "double", "21", *at, code=2)
-        late = awoke_says("rpc", "call", service, "hold", "seconds=5", "--timeout-s", "0.5", *at, code=1)
+        late = awoke_says("rpc", "call", service, "hold", "seconds=30", "--timeout-s", "2", *at, code=1)
         assert "deadline_exceeded" in late

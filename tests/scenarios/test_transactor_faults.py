@@ -99,6 +99,7 @@ def test_a_commit_in_doubt_is_looked_up(cluster: ProxiedCluster, topics: tuple[s
     assert_each_once(cluster, app, topics, 30)
 
 
+@pytest.mark.soak
 def test_a_job_is_not_tried_again_while_its_transaction_waits(cluster: ProxiedCluster, topics: tuple[str, str]) -> None:
     """For more than a minute no answer says what became of a commit; the handler has no second call meanwhile."""
     app = awoke.App(unique("app"), bootstrap_servers=cluster.bootstrap_servers, kafka=KAFKA)

@@ -33,14 +33,18 @@ class Cluster(Protocol):
     def close(self) -> None: ...
 
 
+MISSED_SOON = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
+"""For brokers that are killed: one that starts again has to wait until the controller has missed it, else for 9 s."""
+
+
 class RealCluster:
     """Apache Kafka."""
 
     is_real = True
     properties: Mapping[str, KafkaValue] = {}
 
-    def __init__(self, brokers: int = 1) -> None:
-        self.kafka = KafkaCluster(brokers)
+    def __init__(self, brokers: int = 1, kafka: dict[str, str] | None = None) -> None:
+        self.kafka = KafkaCluster(brokers, kafka)
         self.kafka.__enter__()
         self.admin = awoke.Admin(self.kafka.bootstrap_servers)
 

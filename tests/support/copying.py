@@ -19,15 +19,16 @@ from tests.support.processes import Process
 from tests.support.waiting import elapse
 
 KEYS = 97
-FROZEN_S = 9.0
+FROZEN_S = 5.0
 OVER_S = 20.0
 """Longer than any transaction lasts, and than it takes the broker to notice."""
 HELD_UP = "could not find out where to begin"
 """The message of a process that ends because a transaction holds offsets up for too long."""
 PARTITIONS = 4
 KAFKA = (
-    "session.timeout.ms=6000",
-    "transaction.timeout.ms=6000",
+    "session.timeout.ms=3000",
+    "heartbeat.interval.ms=500",
+    "transaction.timeout.ms=3000",
     "reconnect.backoff.max.ms=500",
     "topic.metadata.refresh.interval.ms=2000",
 )

@@ -232,6 +232,12 @@ class KafkaCluster:
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
+            # What was killed is missed soon: users' brokers miss it after 45 s under the new group protocol.
+            "group.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": "6000",
+            "group.consumer.min.session.timeout.ms": "6000",
+            "group.consumer.heartbeat.interval.ms": "1000",
+            "group.consumer.min.heartbeat.interval.ms": "1000",
             "auto.create.topics.enable": "false",
             # Tests write messages with timestamps of long ago, which the check of each five minutes would delete.
             "log.retention.ms": "-1",

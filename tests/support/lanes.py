@@ -90,7 +90,7 @@ class Killed:
 
     def _process(self, file: Path, **env: str) -> Process:
         env = {"LANES_TOPIC": self._topic, "LANES_LOG": str(file), **self._env, **env}
-        kafka = ["--kafka", "session.timeout.ms=6000"]
+        kafka = ["--kafka", "session.timeout.ms=3000", "--kafka", "heartbeat.interval.ms=500"]
         return Process("run", "tests.scenarios.lanes_app:app", "--bootstrap-servers", self._servers, *kafka, env=env)
 
     @property

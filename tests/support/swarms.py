@@ -44,7 +44,7 @@ class Swarm:
         self._target = target
         self.socket = str(folder / "swarm.sock")
         self.log = folder / "done"
-        classic = ("session.timeout.ms=6000", "heartbeat.interval.ms=500") if is_classic else ()
+        classic = ("session.timeout.ms=3000", "heartbeat.interval.ms=500") if is_classic else ()
         kafka = (*classic, "reconnect.backoff.max.ms=500")
         arguments = ["run", target, "--nodes", str(nodes), "--socket", self.socket, "-b", bootstrap_servers]
         arguments += [word for each in kafka for word in ("--kafka", each)]

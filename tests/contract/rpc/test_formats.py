@@ -17,11 +17,18 @@ import awoke
 from awoke import rpc
 from awoke.payloads.registry.schemas import Schemas
 from awoke.testing import EmbeddedRegistry, running
-from tests.support.clusters import Cluster, unique
+from tests.support.clusters import Cluster, MockCluster, unique
 from tests.support.protobuf_classes import Line
 from tests.support.protobuf_classes import Order as OrderPb
 from tests.support.services import WITHIN_S, calling
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 KEYS = {"2026": b"k" * 32}
 

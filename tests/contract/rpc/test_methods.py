@@ -11,9 +11,15 @@ import pytest
 
 import awoke
 from awoke import rpc
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, MockCluster
 from tests.support.services import WITHIN_S, calling, new_app
 from tests.support.waiting import Collected
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
 
 
 class Money(msgspec.Struct):

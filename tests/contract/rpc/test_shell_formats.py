@@ -15,11 +15,18 @@ from awoke.payloads.formats.json_schema import schema_of as json_schema_of
 from awoke.payloads.formats.protobuf import own_schema
 from awoke.payloads.registry import Reference, Schema
 from awoke.testing import EmbeddedRegistry, running
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, MockCluster
 from tests.support.command_line import awoke_says
 from tests.support.protobuf_classes import SHOP_TEXT, Amount, Line
 from tests.support.protobuf_classes import Order as OrderPb
 from tests.support.services import calling, new_app
+
+
+@pytest.fixture(params=["mock"])
+def cluster(mock_cluster: MockCluster) -> Cluster:
+    """Embedded brokers alone: real ones do here as they do in other files."""
+    return mock_cluster
+
 
 pytestmark = pytest.mark.usefixtures("registry")
 

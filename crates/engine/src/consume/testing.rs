@@ -9,6 +9,8 @@ use crate::kafka::{Client, ClientConfig, ClientOptions, Kind};
 pub(super) fn consumer() -> Arc<Client> {
     let mut config = ClientConfig::new();
     config.set("group.id", "test").set("bootstrap.servers", "127.0.0.1:1").set("enable.auto.commit", "false");
+    // A commit without a coordinator is kept for as long as a session, and the client does not end before it.
+    config.set("session.timeout.ms", "300").set("heartbeat.interval.ms", "100");
     let events = event_box().expect("a descriptor");
     Client::new(Kind::Consumer, "test", &config, events, ClientOptions::default()).expect("the settings are right")
 }
