@@ -14,6 +14,8 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::Unread;
+
 /// The bytes that librdkafka (2.12.1) adds to each message.
 const MESSAGE_BYTES: usize = 320;
 /// The least that a message takes in the format before Kafka 0.11, whose messages are counted by this.
@@ -32,15 +34,6 @@ thread_local! {
     /// Where the last batch ended that this thread of librdkafka's has read, and what it and those before it in its
     /// response take.
     static RESPONSE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-}
-
-/// Why a batch was not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// It would take more than the bound. Its offsets.
-    TooLarge(RangeInclusive<i64>),
-    /// It is read in the next response, because those before it took so much.
-    Later,
 }
 
 /// Bounds what one batch may take, in bytes, for all consumers of the process from here on.

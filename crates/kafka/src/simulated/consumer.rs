@@ -5,8 +5,8 @@ use std::sync::Arc;
 use awoke_wake::simulation;
 
 use super::cluster::{Calls, Reply, State};
-use super::queue::{Event, EventKind};
-use super::{Client, Code, CommittedOffset, Queue, TopicPartitionList};
+use super::queue::Event;
+use super::{Client, Code, CommittedOffset, EventKind, Queue, TopicPartitionList};
 use crate::Result;
 
 /// `REQUEST_TIMED_OUT`.
