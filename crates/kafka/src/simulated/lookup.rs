@@ -9,9 +9,6 @@ use super::{Client, CommittedOffset, Position, TopicPartition, TopicPartitionLis
 use crate::clock::Deadline;
 use crate::{Code, Error, Result};
 
-/// `UNSTABLE_OFFSET_COMMIT`: a transaction that has not ended holds the offset up.
-const UNSTABLE: Code = Code(88);
-
 impl Client {
     /// Returns the offsets that the client's group has committed for these partitions.
     ///
@@ -41,7 +38,7 @@ impl Client {
         if partitions.iter().any(|at| state.transactions.holds_up(group, at)) {
             drop(state);
             simulation::pass_time(timeout);
-            return Err(failed(UNSTABLE));
+            return Err(failed(Code::UNSTABLE_OFFSET_COMMIT));
         }
         Ok(partitions.iter().map(|at| state.committed.get(&(group.to_owned(), at.clone())).cloned()).collect())
     }

@@ -146,13 +146,13 @@ impl State {
         let is_fenced = self.clients[id].fatal.is_some();
         let is_too_large = pending.value.as_ref().is_some_and(|value| value.starts_with(TOO_LARGE));
         let report = if is_fenced {
-            Err(Code(90))
+            Err(Code::PRODUCER_FENCED)
         } else if is_too_large {
             Err(Code::MESSAGE_TOO_LARGE)
         } else if one_in(self.faults.produce) {
             Err(Code::MESSAGE_TIMED_OUT)
         } else if pending.transaction > 0 && !self.transactions.is_open(pending.transaction) {
-            Err(Code(48)) // INVALID_TXN_STATE
+            Err(Code::INVALID_TXN_STATE)
         } else {
             let log = self.logs.entry(pending.at.clone()).or_default();
             let offset = log.append(Content {

@@ -15,11 +15,6 @@ use super::queue::moment_of;
 use super::{Client, Code, CommittedOffset, Failure, Limit, Position, TopicPartition, TopicPartitionList};
 use crate::clock;
 
-/// `PRODUCER_FENCED`.
-const FENCED: Code = Code(90);
-/// `COORDINATOR_NOT_AVAILABLE`.
-const UNAVAILABLE: Code = Code(15);
-
 fn failure(code: Code, text: &str) -> Failure {
     Failure { code, text: text.to_owned(), is_fatal: code.is_fenced(), is_retriable: false }
 }
@@ -153,7 +148,7 @@ impl Client {
     pub fn init_transactions(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         let reply = self.request(limit)?;
         if reply == Reply::Failed {
-            return Err(failure(UNAVAILABLE, "the coordinator is not available"));
+            return Err(failure(Code::COORDINATOR_NOT_AVAILABLE, "the coordinator is not available"));
         }
         let mut calls = Calls::default();
         let mut state = self.cluster.state();
@@ -205,7 +200,7 @@ impl Client {
             return Err(failure(Code::ILLEGAL_GENERATION, "the member has another generation"));
         }
         if reply == Reply::Failed {
-            return Err(failure(UNAVAILABLE, "the coordinator is not available"));
+            return Err(failure(Code::COORDINATOR_NOT_AVAILABLE, "the coordinator is not available"));
         }
         let offsets = positions.0.iter().map(|entry| (group.group.clone(), entry.clone()));
         if let Some(open) = state.transactions.ids.get_mut(&self.transactional_id).and_then(|id| id.open.as_mut()) {
@@ -297,7 +292,7 @@ impl Client {
         if client.epoch == epoch {
             return Ok(());
         }
-        client.fatal = Some((FENCED, "another producer has the transactional id".to_owned()));
-        Err(failure(FENCED, "another producer has the transactional id"))
+        client.fatal = Some((Code::PRODUCER_FENCED, "another producer has the transactional id".to_owned()));
+        Err(failure(Code::PRODUCER_FENCED, "another producer has the transactional id"))
     }
 }
