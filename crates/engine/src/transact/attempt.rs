@@ -254,11 +254,12 @@ fn abort_reason(error: &Error, is_alone: bool) -> AbortReason {
     match error {
         // The process slept longer than its transaction may last: no other process can have the id.
         Error::ProducerFenced { .. } if is_alone => AbortReason::Retry,
-        Error::ProducerFenced { .. } | Error::Closed { .. } | Error::Forked { .. } | Error::Config { .. } => {
-            AbortReason::Fatal(error.clone())
-        }
-        // Only a person can change that.
-        Error::Kafka { code: Code::TRANSACTIONAL_ID_AUTHORIZATION | Code::GROUP_AUTHORIZATION, .. } => {
+        // Only a person can change a missing permission.
+        Error::ProducerFenced { .. }
+        | Error::Closed { .. }
+        | Error::Forked { .. }
+        | Error::Config { .. }
+        | Error::Kafka { code: Code::TRANSACTIONAL_ID_AUTHORIZATION | Code::GROUP_AUTHORIZATION, .. } => {
             AbortReason::Fatal(error.clone())
         }
         _ => AbortReason::Retry,

@@ -2,7 +2,7 @@
 //!
 //! A producer can make a batch of 69 kB that takes 1.2 GB when it is read: gzip shrinks equal bytes a thousandfold, and
 //! librdkafka (2.12.1) adds about 320 bytes to each message. Brokers bound a batch as it is compressed, and librdkafka
-//! reads whatever they send. So `decompressors` stand between librdkafka and its own, and call these functions. A batch
+//! reads whatever they send. So patch 0008 stands before librdkafka's decompressors, and calls these functions. A batch
 //! that would take more than the bound is not read: its partition is stuck, and the offsets of the batch are told.
 //! Several batches of one response that together take more are read one after the other.
 

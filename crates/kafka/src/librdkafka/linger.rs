@@ -1,7 +1,7 @@
 //! Decides which partitions of a producer do not linger: those with an awaited message, and all of them while few
 //! messages are on their way.
 //!
-//! `linger.c` asks for each partition that a broker's thread looks at (`awoke_ends_linger`). An awaited message is
+//! Patch 0009 asks for each partition that a broker's thread looks at (`awoke_ends_linger`). An awaited message is
 //! counted first; then the partition's broker is woken, and sends what the partition has.
 
 use std::ffi::{c_int, c_void};

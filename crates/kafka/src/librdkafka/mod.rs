@@ -11,13 +11,9 @@ mod client;
 mod config;
 mod consumer;
 mod decompression;
-#[cfg(target_os = "linux")]
-mod decompressors;
 mod end_txns;
 mod fetch_memory;
 mod ffi;
-#[cfg(target_os = "linux")]
-mod groupless;
 mod groups;
 mod linger;
 mod lookup;
@@ -27,6 +23,7 @@ mod metadata;
 mod openssl;
 mod options;
 mod partition_list;
+mod patches;
 mod producer;
 mod queue;
 mod record;

@@ -92,7 +92,7 @@ const _: fn(&Client, &TopicPartition, Position) -> bool = Client::seek;
 const _: fn(&Client, OnRenewed) = Client::on_topic_renewed;
 const _: fn(&Client, &str) -> bool = Client::learn_leaders;
 const _: fn(&mut ClientConfig, usize, usize) -> Option<usize> = FetchMemory::configure;
-const _: fn(&Arc<Client>, usize, usize) -> FetchMemory = FetchMemory::of;
+const _: fn(&Arc<Client>, usize) -> FetchMemory = FetchMemory::of;
 const _: fn(&FetchMemory, usize) -> Option<usize> = FetchMemory::share_among;
 
 // Lists of partitions.

@@ -100,7 +100,7 @@ impl FetchMemory {
     }
 
     /// Makes a bound that changes nothing.
-    pub const fn of(_client: &Arc<Client>, _bytes: usize, _partitions: usize) -> Self {
+    pub const fn of(_client: &Arc<Client>, _bytes: usize) -> Self {
         Self
     }
 
