@@ -4,9 +4,9 @@
  * Wraps: rd_kafka_DeleteGroupsRequest, rd_kafka_OffsetDeleteRequest
  * Systems: Linux
  * Upstream: issue 3663, open
- * Test: tests/contract/test_lost_coordinator.py
+ * Test: crates/engine/tests/round_trip.rs
  *
- * A broker that does not know DeleteGroups or OffsetDelete, or has not said so yet, made librdkafka give its reference to the queue of
+ * A broker that does not know DeleteGroups or OffsetDelete made librdkafka give its reference to the queue of
  * replies back twice: closing the client ended the process with an assertion. */
 
 #include "librdkafka.h"

@@ -4,7 +4,7 @@
  * Wraps: rd_kafka_op_destroy
  * Systems: Linux
  * Upstream: issue 4884 and pull request 4883, open
- * Test: tests/scenarios/test_stop_while_joining.py
+ * Test: crates/kafka/src/librdkafka/consumer.rs
  *
  * Such a request was dropped without an answer: the thread that made it waited for ever. */
 
