@@ -1,6 +1,6 @@
-/* Patch 0001: a client without a group survives a moved coordinator
+/* Patch 0001: a client without a group survives a moved coordinator.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_cgrp_op
  * Systems: Linux
  * Upstream: issue 5040 and pull request 5318, open

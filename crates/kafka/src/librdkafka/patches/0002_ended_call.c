@@ -1,6 +1,6 @@
-/* Patch 0002: an admin call that has ended is not used again
+/* Patch 0002: an admin call that has ended is not used again.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_coord_req
  * Systems: Linux
  * Upstream: issue 4605 and pull request 5397, open

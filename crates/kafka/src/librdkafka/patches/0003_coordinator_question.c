@@ -1,6 +1,6 @@
-/* Patch 0003: an admin request asks for its coordinator until it times out
+/* Patch 0003: an admin request asks for its coordinator until it times out.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_FindCoordinatorRequest
  * Systems: Linux
  * Upstream: pull request 3847, open

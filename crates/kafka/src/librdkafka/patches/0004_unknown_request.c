@@ -1,6 +1,6 @@
-/* Patch 0004: an admin request that the broker does not know fails cleanly
+/* Patch 0004: an admin request that the broker does not know fails cleanly.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_DeleteGroupsRequest, rd_kafka_OffsetDeleteRequest
  * Systems: Linux
  * Upstream: issue 3663, open

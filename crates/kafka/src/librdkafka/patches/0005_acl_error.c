@@ -1,6 +1,6 @@
-/* Patch 0005: the error of a DescribeAcls response reaches the caller
+/* Patch 0005: the error of a DescribeAcls response reaches the caller.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_DescribeAclsRequest
  * Systems: Linux
  * Upstream: not reported

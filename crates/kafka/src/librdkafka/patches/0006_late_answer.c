@@ -1,6 +1,6 @@
-/* Patch 0006: a SyncGroup answer that comes after the group's end is dropped
+/* Patch 0006: a SyncGroup answer that comes after the group's end is dropped.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_SyncGroupRequest
  * Systems: Linux
  * Upstream: not reported

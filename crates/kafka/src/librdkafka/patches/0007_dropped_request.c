@@ -1,6 +1,6 @@
-/* Patch 0007: a call on a consumer whose group has ended gets an answer
+/* Patch 0007: a call on a consumer whose group has ended gets an answer.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_op_destroy
  * Systems: Linux
  * Upstream: issue 4884 and pull request 4883, open

@@ -1,6 +1,6 @@
-/* Patch 0009: an awaited message ends the linger of its partition, and few messages do not linger at all
+/* Patch 0009: an awaited message ends the linger of its partition, and few messages do not linger at all.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: rd_kafka_msgq_allow_wakeup_at, rd_kafka_toppar_enq_msg
  * Systems: Linux
  * Upstream: not reported

@@ -1,6 +1,6 @@
-/* Patch 0010: a send reads the monotonic clock once
+/* Patch 0010: a send reads the monotonic clock once.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Wraps: clock_gettime, rd_kafka_produce, rd_kafka_produce_batch
  * Systems: Linux
  * Upstream: not reported

@@ -1,6 +1,6 @@
-/* Patch 0011: waits use the monotonic clock, which cannot be set
+/* Patch 0011: waits use the monotonic clock, which cannot be set.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Replaces: cnd_init, cnd_timedwait
  * Systems: Linux
  * Upstream: issue 2145, open

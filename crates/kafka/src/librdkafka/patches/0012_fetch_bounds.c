@@ -1,6 +1,6 @@
-/* Patch 0012: the bounds of fetched messages can change while the client runs
+/* Patch 0012: the bounds of fetched messages can change while the client runs.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Writes: rd_kafka_conf_s.queued_min_msgs, rd_kafka_conf_s.queued_max_msg_bytes
  * Systems: all
  * Upstream: pull request 5076, open

@@ -1,6 +1,6 @@
-/* Patch 0013: the leaders of a re-created topic are learned
+/* Patch 0013: the leaders of a re-created topic are learned.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Calls: rd_kafka_topic_partition_ensure_toppar, rd_kafka_toppar_forget_leader
  * Systems: all
  * Upstream: not reported (KAFKA-12257 is the same in Java's clients)

@@ -36,7 +36,8 @@ mod tests {
 
     /// Returns the number, and what the patch changes.
     fn title(patch: &Patch) -> (&str, &str) {
-        patch.title.strip_prefix("Patch ").and_then(|title| title.split_once(": ")).expect("`Patch 0000: title`")
+        let title = patch.title.strip_prefix("Patch ").and_then(|title| title.strip_suffix('.'));
+        title.and_then(|title| title.split_once(": ")).expect("`Patch 0000: title.`")
     }
 
     fn way(patch: &Patch) -> String {
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn each_patch_is_for_the_version_that_is_linked() {
         for patch in &patches() {
-            assert_eq!(patch.field("librdkafka"), librdkafka_version(), "{}", name(patch));
+            assert_eq!(patch.field("Version"), format!("librdkafka {}", librdkafka_version()), "{}", name(patch));
         }
     }
 

@@ -1,6 +1,6 @@
-//! Patch 0008: a decompressed batch has a memory bound
+//! Patch 0008: a decompressed batch has a memory bound.
 //!
-//! librdkafka: 2.12.1
+//! Version: librdkafka 2.12.1
 //! Wraps: rd_gz_decompress, rd_kafka_lz4_decompress, rd_kafka_snappy_java_uncompress, rd_kafka_snappy_uncompress,
 //!     rd_kafka_snappy_uncompressed_length, rd_kafka_zstd_decompress
 //! Systems: Linux
