@@ -20,6 +20,8 @@ CRATES := -p awoke-wake -p awoke-embedded -p awoke-kafka -p awoke-engine
 MODELS := -p awoke-wake -p awoke-engine --no-default-features --features awoke-wake/model,awoke-engine/model
 
 SIMULATED := -p awoke-engine --no-default-features --features simulated
+# The simulated client against the statement that librdkafka's is tested against, too.
+OF_SEAM := -p awoke-kafka --no-default-features --features simulated
 
 .venv/made:
 	@sh packaging/needs.sh python rust c
@@ -43,6 +45,7 @@ lint: build ## Check format, lints and types of Rust and Python
 	cargo clippy --release --workspace --all-targets $(OF_CRATES) --locked -- -D warnings
 	cargo clippy --release $(MODELS) --all-targets --locked -- -D warnings
 	cargo clippy --release $(SIMULATED) --lib --test simulation --locked -- -D warnings
+	cargo clippy --release $(OF_SEAM) --all-targets --locked -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -67,6 +70,7 @@ models: ## Try every interleaving of the waiting primitives
 
 # SEED=7 runs a single seed and prints its steps.
 simulate: ## Run the engine before a simulated cluster, with an order and faults that each seed decides (SEEDS=10000)
+	cargo test --release $(OF_SEAM) --lib --locked
 	SEEDS=$${SEEDS:-10000} cargo test --release $(SIMULATED) --test simulation --locked -- --nocapture
 
 mutants: .venv/dev ## Change one line of the engine after another, and see that the simulation notices (SEEDS=10000 each)

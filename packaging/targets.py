@@ -12,7 +12,7 @@ GLIBC = "2.28"
 """The oldest C library that a wheel runs with: the first one with C11's threads, which librdkafka waits with.
 
 With an older one librdkafka would wait on the system's clock, which can be set. See
-`crates/kafka/src/librdkafka/clocks.c`.
+`crates/kafka/src/librdkafka/patches/0011_clocks.c`.
 """
 MANYLINUX = f"manylinux_{GLIBC.replace('.', '_')}"
 

@@ -1,14 +1,14 @@
-//! Compiles the extension's allocator, and has the linker put the kafka crate's wrappers before functions of
-//! librdkafka's.
+//! Compiles the extension's allocator, and has the linker put the changes to librdkafka of the kafka crate before its
+//! functions.
 
 fn main() {
     describe_the_build();
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=../kafka/wrapped.txt");
     println!("cargo:rerun-if-changed=src/allocator.c");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         let include = std::env::var("DEP_MIMALLOC_INCLUDE_DIR").expect("libmimalloc-sys exports its include path");
-        for function in include_str!("../kafka/wrapped.txt").lines() {
+        let wrapped = std::env::var("DEP_AWOKE_ENGINE_WRAPPED").expect("the engine hands the names on");
+        for function in wrapped.split(',') {
             println!("cargo:rustc-link-arg-cdylib=-Wl,--wrap={function}");
         }
         cc::Build::new()

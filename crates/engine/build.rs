@@ -1,13 +1,12 @@
-//! Has the linker put the kafka crate's wrappers before functions of librdkafka's, in this package's tests.
+//! Has the linker put the changes to librdkafka of the kafka crate before its functions, in this package's tests, and
+//! hands the names of these functions on.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=../kafka/wrapped.txt");
-    // A simulation has no librdkafka, and so none of the wrappers.
-    let has_librdkafka = std::env::var_os("CARGO_FEATURE_LIBRDKAFKA").is_some();
-    if has_librdkafka && std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
-        for function in include_str!("../kafka/wrapped.txt").lines() {
-            println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
-        }
+    // A simulation has no librdkafka, and so none of the changes.
+    let wrapped = std::env::var("DEP_AWOKE_KAFKA_WRAPPED").unwrap_or_default();
+    for function in wrapped.split(',').filter(|name| !name.is_empty()) {
+        println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
     }
+    println!("cargo:wrapped={wrapped}");
 }

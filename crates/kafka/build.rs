@@ -1,31 +1,48 @@
-//! Compiles what stands before functions of librdkafka's and of the C library's: `admin_requests.c`,
-//! `clocks.c`, `late_answers.c`, `linger.c`, `one_moment.c`.
+//! Compiles the changes to librdkafka, and has the linker put those that wrap a function before it:
+//! `src/librdkafka/patches/README.md`.
 //!
-//! `wrapped.txt` names the functions that these, `decompressors/` and `groupless.rs` wrap. Cargo hands no argument of
-//! the linker to the crates above, so the build scripts of the engine and of the extension read it, too.
+//! Cargo hands no argument of the linker to the crates above. So their build scripts get the names of the functions
+//! that are wrapped, as the metadata `wrapped`.
+
+#[cfg(feature = "librdkafka")]
+#[path = "src/librdkafka/patches/series.rs"]
+mod series;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=wrapped.txt");
     #[cfg(feature = "librdkafka")]
     compile();
 }
 
 #[cfg(feature = "librdkafka")]
 fn compile() {
-    let files = ["admin_requests", "clocks", "late_answers", "linger", "one_moment"];
-    let files = files.map(|name| format!("src/librdkafka/{name}.c"));
-    files.iter().for_each(|file| println!("cargo:rerun-if-changed={file}"));
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
-        let librdkafka = std::env::var("DEP_RDKAFKA_ROOT").expect("rdkafka-sys says where it built librdkafka");
-        for function in include_str!("wrapped.txt").lines() {
-            println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
-        }
-        cc::Build::new()
-            .files(&files)
-            .include(format!("{librdkafka}/src"))
-            .warnings(false) // librdkafka's headers have some.
-            .link_lib_modifier("+whole-archive")
-            .compile("wrappers");
+    const FOLDER: &str = "src/librdkafka/patches";
+    println!("cargo:rerun-if-changed={FOLDER}");
+    let is_linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
+    let mut patches = series::series(std::path::Path::new(FOLDER));
+    patches.retain(|patch| is_linux || patch.field("Systems") == "all");
+    let wrapped: Vec<_> = patches.iter().flat_map(series::Patch::wrapped).collect();
+    for function in &wrapped {
+        println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
     }
+    println!("cargo:wrapped={}", wrapped.join(","));
+
+    let librdkafka = std::env::var("DEP_RDKAFKA_ROOT").expect("rdkafka-sys says where it built librdkafka");
+    cc::Build::new()
+        .files(patches.iter().map(series::Patch::source).filter(|file| file.extension().is_some_and(|end| end == "c")))
+        .include(FOLDER)
+        .include(format!("{librdkafka}/src"))
+        .includes(folders_of_librdkafka(&librdkafka))
+        .warnings(false) // librdkafka's headers have some.
+        .link_lib_modifier(if is_linux { "+whole-archive" } else { "-whole-archive" })
+        .compile("patches");
+}
+
+/// Returns the folders of headers with which librdkafka was compiled: OpenSSL's, zlib's.
+#[cfg(feature = "librdkafka")]
+fn folders_of_librdkafka(root: &str) -> Vec<String> {
+    let flags = std::fs::read_to_string(format!("{root}/Makefile.config")).expect("librdkafka keeps its flags");
+    let lines = flags.lines().filter(|line| line.starts_with("CFLAGS+=") || line.starts_with("CPPFLAGS+="));
+    let words = lines.flat_map(|line| line.split(|letter: char| letter.is_whitespace() || letter == '='));
+    words.filter_map(|word| word.strip_prefix("-I")).map(str::to_owned).collect()
 }

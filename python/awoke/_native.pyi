@@ -36,6 +36,12 @@ def set_fetched_batch_max(bytes: int) -> None:
 def is_secret(property: str) -> bool:
     """Tells whether the value of this librdkafka property must never be shown."""
 
+def permanent_codes() -> frozenset[int]:
+    """Returns the codes with which a record is refused now and later."""
+
+def denied_codes() -> frozenset[int]:
+    """Returns the codes for what the brokers do not allow."""
+
 def flush_now(handles: Sequence[DeliveryHandle]) -> None:
     """Sends these messages together, without lingering. Does not block."""
 

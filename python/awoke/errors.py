@@ -37,6 +37,7 @@ AwokeError
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from awoke.text.printable import harmless
@@ -51,19 +52,40 @@ UNREACHABLE_CODES = frozenset({-195, -187, -185, -137})
 AUTHENTICATION_CODES = frozenset({-169, 33, 34, 58})
 """librdkafka's own, and the protocol's: the mechanism, the order of the requests, the login."""
 TLS_CODE = -181
-AUTHORIZATION_CODES = frozenset({29, 30, 31, 53})
-"""Not allowed: a topic, a group, the cluster, a transactional id."""
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
 GROUP_NOT_EMPTY_CODE = 68
 UNKNOWN_GROUP_CODE = 69
 TOO_LARGE_CODE = 10
 TOO_LARGE_CODES = frozenset({TOO_LARGE_CODE, 18})
 """A record, or the batch that it is in, is larger than its topic allows."""
-PERMANENT_CODES = frozenset({3, TOO_LARGE_CODE, 17, 18, 29, 44, 87, -188, -190, -186})
-"""A broker or librdkafka refuses the record itself, now and later.
+if TYPE_CHECKING:
+    PERMANENT_CODES: frozenset[int]
+    """The codes with which a broker or librdkafka refuses the record itself, now and later."""
+    AUTHORIZATION_CODES: frozenset[int]
+    """The codes for what the brokers do not allow: a topic, a group, the cluster, a transactional id."""
+else:
 
-Unknown topic (3, -188) or partition (-190), too large (10, 18), invalid topic (17), not authorized (29), policy
-violation (44), invalid record (87), invalid argument (-186)."""
+    def __getattr__(name: str) -> frozenset[int]:
+        """Asks the engine, which has the lists: an import of this module must not load it."""
+        if name not in ("PERMANENT_CODES", "AUTHORIZATION_CODES"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return permanent_codes() if name == "PERMANENT_CODES" else denied_codes()
+
+
+@cache
+def permanent_codes() -> frozenset[int]:
+    """Returns the codes with which a record is refused now and later. The first call loads the engine."""
+    from awoke import _native
+
+    return _native.permanent_codes()
+
+
+@cache
+def denied_codes() -> frozenset[int]:
+    """Returns the codes for what the brokers do not allow. The first call loads the engine."""
+    from awoke import _native
+
+    return _native.denied_codes()
 
 
 class AwokeError(Exception):
@@ -301,7 +323,7 @@ def page_command(kind: type[BaseException]) -> str | None:
 
 def is_refused_for_good(error: BaseException) -> bool:
     """Tells whether the same record would be refused again, however often it is sent."""
-    return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in PERMANENT_CODES)
+    return isinstance(error, MessageTooLarge) or (isinstance(error, KafkaError) and error.code in permanent_codes())
 
 
 def is_too_large(error: BaseException) -> bool:
@@ -344,4 +366,4 @@ def _refusal(code: int) -> type[KafkaError] | None:
         return AuthenticationFailed
     if code == TLS_CODE:
         return TlsFailed
-    return AuthorizationFailed if code in AUTHORIZATION_CODES else None
+    return AuthorizationFailed if code in denied_codes() else None

@@ -1,8 +1,8 @@
 """A request to a group whose coordinator is not available yet goes on when it is.
 
 librdkafka (2.12.1) asks for it three times, and then lets the request wait for its time-out:
-`crates/kafka/src/librdkafka/admin_requests.c`. Kafka refuses the question while it makes the topic of the committed
-offsets, or elects another leader.
+`crates/kafka/src/librdkafka/patches/0003_coordinator_question.c`. Kafka refuses the question while it makes the topic
+of the committed offsets, or elects another leader.
 """
 
 from __future__ import annotations

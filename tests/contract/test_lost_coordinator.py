@@ -1,7 +1,7 @@
-"""A group's coordinator that goes away, or does not know a request, does not end the process of a client that asks.
+"""A group's coordinator that goes away does not end the process of a client that asks it.
 
-librdkafka (2.12.1) ends it by an assertion there: `crates/kafka/src/librdkafka/admin_requests.c`. So the client runs in
-a process of its own.
+librdkafka (2.12.1) ends it by an assertion there: patch 0002 of `crates/kafka/src/librdkafka/patches`. So the client
+runs in a process of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A group's coordinator that moves while a client asks for the group's offsets does not end the process.
 
 librdkafka (2.12.1) ends it by SIGSEGV there, because an admin client has no group of its own:
-`crates/kafka/src/librdkafka/groupless.rs`. So the client runs in a process of its own.
+`crates/kafka/src/librdkafka/patches/0001_no_group.c`. So the client runs in a process of its own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,23 @@
-//! The engine's errors as the classes of `awoke.errors`. The match is exhaustive: each new variant needs its class
-//! here.
+//! The engine's errors as the classes of `awoke.errors`, and its lists of error codes. The match is exhaustive: each
+//! new variant needs its class here.
 
 use awoke_engine::kafka::Code;
 use awoke_engine::{Error, wake};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyFrozenSet;
+
+/// Returns the codes with which a record is refused now and later.
+#[pyfunction]
+pub fn permanent_codes(py: Python<'_>) -> PyResult<Bound<'_, PyFrozenSet>> {
+    PyFrozenSet::new(py, Code::REFUSED_FOR_GOOD.map(|code| code.0))
+}
+
+/// Returns the codes for what the brokers do not allow.
+#[pyfunction]
+pub fn denied_codes(py: Python<'_>) -> PyResult<Bound<'_, PyFrozenSet>> {
+    PyFrozenSet::new(py, Code::DENIED.map(|code| code.0))
+}
 
 /// An exception for Python: of an error of the engine, of a waiting primitive, or of Python's own.
 pub struct Raised(PyErr);

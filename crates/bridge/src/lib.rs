@@ -51,6 +51,7 @@ mod _native {
         consume::{PendingStep, Reader, Route, Scheduler, ValueBuffer, make_batch},
         embedded::EmbeddedBrokers,
         embedded::EmbeddedFault,
+        errors::{denied_codes, permanent_codes},
         events::EventBox,
         is_secret,
         lifeline::Lifeline,

@@ -150,3 +150,27 @@ fn messages_go_around_on_apache_kafka_and_their_offsets_are_committed() {
         _ => unreachable!("offsets were asked for"),
     }
 }
+
+/// librdkafka (2.12.1) ends the process there: see patch 0004.
+#[test]
+fn an_admin_request_that_the_broker_does_not_know_fails() {
+    let cluster = Cluster::embedded();
+    let mut config = cluster.config();
+    config.set("api.version.request", "false").set("broker.version.fallback", "0.9.0");
+    let admin = Admin::new(&config, events()).expect("an admin");
+    let deadline = Deadline::after(Some(WITHIN));
+    for _ in 0..3 {
+        let request = AdminRequest::DeleteGroups(vec!["group".to_owned()]);
+        match admin.request(&request, WITHIN).expect("sent").wait(&deadline).expect("answered").expect("answered well")
+        {
+            AdminOutcome::Entries(groups) => {
+                let refusal = groups[0].1.as_ref().expect("refused");
+                assert_eq!(refusal.1, "_UNSUPPORTED_FEATURE");
+            }
+            _ => unreachable!("a group was to be deleted"),
+        }
+        let request = AdminRequest::DeleteGroupOffsets(("group".to_owned(), vec![("orders".to_owned(), 0)]));
+        let answer = admin.request(&request, WITHIN).expect("sent").wait(&deadline).expect("answered");
+        assert!(answer.is_err_and(|error| error.to_string().contains("_UNSUPPORTED_FEATURE")));
+    }
+}

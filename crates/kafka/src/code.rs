@@ -51,12 +51,70 @@ impl Code {
     pub const REVOKE_PARTITIONS: Self = Self(-174);
     /// Larger than the broker or librdkafka allows.
     pub const MESSAGE_TOO_LARGE: Self = Self(10);
+    /// The batch of the record is larger than a segment of its topic.
+    pub const BATCH_TOO_LARGE: Self = Self(18);
+    /// The content does not match its checksum. Brokers before 2.4 also refuse a record without a key for a compacted
+    /// topic with it.
+    pub const CORRUPT_MESSAGE: Self = Self(2);
+    /// The topic does not take such a record.
+    pub const INVALID_RECORD: Self = Self(87);
+    /// A policy of the brokers forbids it.
+    pub const POLICY_VIOLATION: Self = Self(44);
+    /// librdkafka can't do this with such an argument.
+    pub const INVALID_ARGUMENT: Self = Self(-186);
     /// No such topic or partition.
     pub const UNKNOWN_TOPIC: Self = Self(3);
+    /// The same, as librdkafka says it of its own.
+    pub const UNKNOWN_TOPIC_LOCALLY: Self = Self(-188);
+    /// It is no name of a topic.
+    pub const INVALID_TOPIC: Self = Self(17);
     /// The client may not do this with the topic.
     pub const TOPIC_AUTHORIZATION: Self = Self(29);
+    /// The client may not do this with the group.
+    pub const GROUP_AUTHORIZATION: Self = Self(30);
+    /// The client may not do this with the cluster.
+    pub const CLUSTER_AUTHORIZATION: Self = Self(31);
+    /// The client may not use the transactional id.
+    pub const TRANSACTIONAL_ID_AUTHORIZATION: Self = Self(53);
+    /// Another producer has the transactional id: librdkafka's word for the two that follow.
+    pub const FENCED: Self = Self(-144);
+    /// A request of an epoch of the producer that is over.
+    pub const INVALID_PRODUCER_EPOCH: Self = Self(47);
+    /// Another producer has the transactional id.
+    pub const PRODUCER_FENCED: Self = Self(90);
+    /// The transaction is in no state for this request.
+    pub const INVALID_TXN_STATE: Self = Self(48);
+    /// A broker gave up on the request.
+    pub const REQUEST_TIMED_OUT: Self = Self(7);
+    /// The coordinator of the group, or of the transactional id, is not there.
+    pub const COORDINATOR_NOT_AVAILABLE: Self = Self(15);
+    /// A transaction that has not ended holds the committed offset up.
+    pub const UNSTABLE_OFFSET_COMMIT: Self = Self(88);
     /// There is no offset to begin at, and `auto.offset.reset` is `error`.
     pub const AUTO_OFFSET_RESET: Self = Self(-140);
+
+    /// A record that was refused with one of these would be refused again, however often it is sent. Python reads the
+    /// list from the bridge.
+    pub const REFUSED_FOR_GOOD: [Self; 10] = [
+        Self::UNKNOWN_TOPIC,
+        Self::MESSAGE_TOO_LARGE,
+        Self::INVALID_TOPIC,
+        Self::BATCH_TOO_LARGE,
+        Self::TOPIC_AUTHORIZATION,
+        Self::POLICY_VIOLATION,
+        Self::INVALID_RECORD,
+        Self::UNKNOWN_TOPIC_LOCALLY,
+        Self::UNKNOWN_PARTITION,
+        Self::INVALID_ARGUMENT,
+    ];
+
+    /// The brokers do not allow it. Python reads the list from the bridge.
+    pub const DENIED: [Self; 4] = [
+        Self::TOPIC_AUTHORIZATION,
+        Self::GROUP_AUTHORIZATION,
+        Self::CLUSTER_AUTHORIZATION,
+        Self::TRANSACTIONAL_ID_AUTHORIZATION,
+    ];
 
     /// The code of a librdkafka result.
     pub const fn of(code: std::ffi::c_int) -> Self {
@@ -97,20 +155,18 @@ impl Code {
 
     /// Returns whether a record that was refused with this code would be refused again: topic or partition do not
     /// exist, too large, not allowed, invalid.
-    ///
-    /// The list is that of `awoke.errors.PERMANENT_CODES`.
-    pub const fn is_refused_for_good(self) -> bool {
-        matches!(self.0, 3 | 10 | 17 | 18 | 29 | 44 | 87 | -188 | -190 | -186)
+    pub fn is_refused_for_good(self) -> bool {
+        Self::REFUSED_FOR_GOOD.contains(&self)
     }
 
     /// Returns whether another producer of the same transactional id has taken over, or the broker thinks so.
     pub const fn is_fenced(self) -> bool {
-        matches!(self.0, -144 | 47 | 90) // _FENCED, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
+        matches!(self, Self::FENCED | Self::INVALID_PRODUCER_EPOCH | Self::PRODUCER_FENCED)
     }
 
     /// Returns whether the brokers do not allow it: the topic, the group, the cluster, the transactional id.
-    pub const fn is_denied(self) -> bool {
-        matches!(self.0, 29 | 30 | 31 | 53)
+    pub fn is_denied(self) -> bool {
+        Self::DENIED.contains(&self)
     }
 
     /// `Ok` for no error, else this code as an error of `operation`.
@@ -128,6 +184,25 @@ mod tests {
         assert_eq!(Code::TRANSPORT.name(), "_TRANSPORT");
         assert_eq!(Code::UNKNOWN_TOPIC.name(), "UNKNOWN_TOPIC_OR_PART");
         assert!(!Code(31_999).description().is_empty());
+    }
+
+    #[test]
+    fn the_names_of_lists_are_those_of_librdkafka() {
+        let names = |codes: &[Code]| codes.iter().map(|code| code.name()).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            names(&Code::REFUSED_FOR_GOOD),
+            "UNKNOWN_TOPIC_OR_PART MSG_SIZE_TOO_LARGE TOPIC_EXCEPTION RECORD_LIST_TOO_LARGE TOPIC_AUTHORIZATION_FAILED \
+             POLICY_VIOLATION INVALID_RECORD _UNKNOWN_TOPIC _UNKNOWN_PARTITION _INVALID_ARG"
+        );
+        assert_eq!(
+            names(&Code::DENIED),
+            "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED \
+             TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+        );
+        let others = [Code::CORRUPT_MESSAGE, Code::FENCED, Code::INVALID_PRODUCER_EPOCH, Code::PRODUCER_FENCED];
+        assert_eq!(names(&others), "INVALID_MSG _FENCED INVALID_PRODUCER_EPOCH PRODUCER_FENCED");
+        let others = [Code::INVALID_TXN_STATE, Code::COORDINATOR_NOT_AVAILABLE, Code::UNSTABLE_OFFSET_COMMIT];
+        assert_eq!(names(&others), "INVALID_TXN_STATE COORDINATOR_NOT_AVAILABLE UNSTABLE_OFFSET_COMMIT");
     }
 
     #[test]

@@ -237,13 +237,15 @@ fn is_assigned(entries: &[TransactionEntry], at: &TopicPartition) -> bool {
     entries.iter().any(|entry| entry.partition.topic_partition() == at && entry.check().is_ok())
 }
 
-/// Returns whether the record itself is at fault, so that it would fail again.
-const fn is_of_record(error: &Error) -> bool {
+/// Returns whether the record itself may be at fault.
+///
+/// A transaction is repeated for as long as it takes, and a refusal of the record would come each time. So one that may
+/// be for good ends the entry, even where the same record might be accepted later: the route's retries go on then, and
+/// they are bounded. librdkafka has tried a corrupt message again by itself before it reports one.
+fn is_of_record(error: &Error) -> bool {
     match error {
         Error::MessageTooLarge { .. } | Error::Invalid { .. } | Error::Config { .. } => true,
-        // Message too large, unknown topic or partition, not authorised, invalid record, policy violation; and
-        // librdkafka's own unknown topic and partition, invalid argument.
-        Error::Kafka { code, .. } => matches!(code.0, 2 | 3 | 10 | 17 | 29 | 44 | 87 | -188 | -190 | -186),
+        Error::Kafka { code, .. } => code.is_refused_for_good() || *code == Code::CORRUPT_MESSAGE,
         _ => false,
     }
 }
@@ -252,11 +254,14 @@ fn abort_reason(error: &Error, is_alone: bool) -> AbortReason {
     match error {
         // The process slept longer than its transaction may last: no other process can have the id.
         Error::ProducerFenced { .. } if is_alone => AbortReason::Retry,
-        Error::ProducerFenced { .. } | Error::Closed { .. } | Error::Forked { .. } | Error::Config { .. } => {
+        // Only a person can change a missing permission.
+        Error::ProducerFenced { .. }
+        | Error::Closed { .. }
+        | Error::Forked { .. }
+        | Error::Config { .. }
+        | Error::Kafka { code: Code::TRANSACTIONAL_ID_AUTHORIZATION | Code::GROUP_AUTHORIZATION, .. } => {
             AbortReason::Fatal(error.clone())
         }
-        // Not authorised for the transactional id, or for the group: only a person can change that.
-        Error::Kafka { code: Code(53 | 30), .. } => AbortReason::Fatal(error.clone()),
         _ => AbortReason::Retry,
     }
 }
@@ -265,12 +270,12 @@ fn abort_reason(error: &Error, is_alone: bool) -> AbortReason {
 mod tests {
     use super::*;
 
-    fn kafka(code: i32) -> Error {
-        Error::kafka("produce to orders", Code(code), "")
+    fn kafka(code: Code) -> Error {
+        Error::kafka("produce to orders", code, "")
     }
 
     fn fenced() -> Error {
-        Error::ProducerFenced { code: Code(90), detail: String::new() }
+        Error::ProducerFenced { code: Code::PRODUCER_FENCED, detail: String::new() }
     }
 
     #[test]
@@ -281,16 +286,17 @@ mod tests {
 
     #[test]
     fn a_missing_permission_is_fatal_and_a_slow_broker_is_not() {
-        for code in [53, 30] {
-            assert!(matches!(abort_reason(&kafka(code), true), AbortReason::Fatal(_)), "{code}");
+        for code in [Code::TRANSACTIONAL_ID_AUTHORIZATION, Code::GROUP_AUTHORIZATION] {
+            assert!(matches!(abort_reason(&kafka(code), true), AbortReason::Fatal(_)), "{code:?}");
         }
-        assert!(matches!(abort_reason(&kafka(7), true), AbortReason::Retry));
+        assert!(matches!(abort_reason(&kafka(Code::REQUEST_TIMED_OUT), true), AbortReason::Retry));
     }
 
     #[test]
-    fn a_record_that_is_too_large_is_at_fault_itself() {
+    fn a_record_that_is_refused_for_good_or_corrupt_is_at_fault_itself() {
         let too_large = Error::MessageTooLarge { topic: "orders".into(), size_bytes: 9, detail: String::new() };
-        assert!(is_of_record(&too_large) && is_of_record(&kafka(10)));
-        assert!(!is_of_record(&kafka(7)) && !is_of_record(&fenced()));
+        assert!(is_of_record(&too_large) && is_of_record(&kafka(Code::CORRUPT_MESSAGE)));
+        assert!(Code::REFUSED_FOR_GOOD.into_iter().all(|code| is_of_record(&kafka(code))));
+        assert!(!is_of_record(&kafka(Code::REQUEST_TIMED_OUT)) && !is_of_record(&fenced()));
     }
 }

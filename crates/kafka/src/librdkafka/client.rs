@@ -7,25 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::linger::Linger;
-use super::security::{AccessFailure, Security};
+use super::security::Security;
 use super::tokens::Tokens;
-use super::{ClientConfig, ClientOptions, Code, EndTxns, ffi, text_of};
+use super::{AccessFailure, ClientConfig, ClientOptions, Code, EndTxns, Kind, OnRenewed, ffi, text_of};
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::{Birthplace, ForkGuard};
 use crate::{Error, Result};
-
-/// Which half of librdkafka a handle is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Sends messages.
-    Producer,
-    /// A producer that only asks: one thread serves its queue, and looks at errors between two waits.
-    Admin,
-    /// A producer that its owner replaces when it can't go on: what ends it is no end of anything else.
-    Transactional,
-    /// Reads messages.
-    Consumer,
-}
 
 /// The argument of librdkafka's callbacks: owned by the client, alive until the handle is destroyed.
 pub(super) struct Context {
@@ -42,10 +29,6 @@ pub(super) struct Context {
     tokens: Tokens,
     pub(super) linger: Linger,
 }
-
-/// Called with the name of a topic that was deleted and made again, by a thread of librdkafka's that has not fetched
-/// from the new topic yet. It must not block, nor call librdkafka.
-pub type OnRenewed = Box<dyn Fn(&str) + Send + Sync>;
 
 /// librdkafka's default for `log_level`.
 const LOG_LEVEL: c_int = 6;

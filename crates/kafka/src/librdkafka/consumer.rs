@@ -100,3 +100,51 @@ unsafe fn check_native(operation: &str, error: *mut ffi::rd_kafka_error_t) -> Re
         Err(Error::kafka(operation, code, text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::Deadline;
+    use crate::events::event_box;
+    use crate::{ClientConfig, ClientOptions, Kind};
+
+    const WITHIN: Duration = Duration::from_secs(30);
+
+    fn consumer() -> Arc<Client> {
+        let mut config = ClientConfig::new();
+        config.set("group.id", "closed").set("bootstrap.servers", "127.0.0.1:1").set("log_level", "0");
+        let events = event_box().expect("a box");
+        Client::new(Kind::Consumer, "test", &config, events, ClientOptions::default()).expect("a client")
+    }
+
+    /// librdkafka (2.12.1) drops a call that it finds after the group's end: see patch 0007. Threads call all the time,
+    /// so that some call lies there at the end.
+    #[test]
+    fn a_call_while_the_consumer_closes_is_answered() {
+        for _ in 0..20 {
+            let (client, is_over) = (consumer(), Arc::new(AtomicBool::new(false)));
+            let (ended, ends) = mpsc::channel();
+            for _ in 0..4 {
+                let (client, is_over, ended) = (Arc::clone(&client), Arc::clone(&is_over), ended.clone());
+                std::thread::spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        client.is_cooperative();
+                    }
+                    drop(client);
+                    ended.send(()).expect("the test waits");
+                });
+            }
+            let closing = Queue::new(&client);
+            assert!(client.begin_close(&closing));
+            while !client.is_closed() {
+                drop(closing.poll(&Deadline::after(Some(Duration::from_millis(100)))));
+            }
+            is_over.store(true, Ordering::Relaxed);
+            (0..4).for_each(|_| ends.recv_timeout(WITHIN).expect("the call of each thread returns"));
+        }
+    }
+}

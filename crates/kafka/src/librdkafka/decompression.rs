@@ -2,7 +2,7 @@
 //!
 //! A producer can make a batch of 69 kB that takes 1.2 GB when it is read: gzip shrinks equal bytes a thousandfold, and
 //! librdkafka (2.12.1) adds about 320 bytes to each message. Brokers bound a batch as it is compressed, and librdkafka
-//! reads whatever they send. So `decompressors` stand between librdkafka and its own, and call these functions. A batch
+//! reads whatever they send. So patch 0008 stands before librdkafka's decompressors, and calls these functions. A batch
 //! that would take more than the bound is not read: its partition is stuck, and the offsets of the batch are told.
 //! Several batches of one response that together take more are read one after the other.
 
@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use super::Unread;
 
 /// The bytes that librdkafka (2.12.1) adds to each message.
 const MESSAGE_BYTES: usize = 320;
@@ -32,15 +34,6 @@ thread_local! {
     /// Where the last batch ended that this thread of librdkafka's has read, and what it and those before it in its
     /// response take.
     static RESPONSE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-}
-
-/// Why a batch was not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// It would take more than the bound. Its offsets.
-    TooLarge(RangeInclusive<i64>),
-    /// It is read in the next response, because those before it took so much.
-    Later,
 }
 
 /// Bounds what one batch may take, in bytes, for all consumers of the process from here on.

@@ -5,40 +5,13 @@
 //! and commit or abort half of it (shown by Jepsen for another broker, 2024). A transaction whose end was asked for
 //! more than once, or never answered, must therefore be the last one under its epoch.
 
-use super::{Code, ffi};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Code, EndTxns, ffi};
 
 /// `EndTxn` in the Kafka protocol.
 const END_TXN: i16 = 26;
-
-/// The requests of one client that end a transaction. Written by librdkafka's threads, which never wait here.
-#[derive(Debug, Default)]
-pub struct EndTxns {
-    sent: AtomicU64,
-    answered: AtomicU64,
-}
-
-/// The counts at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EndTxnCounts {
-    sent: u64,
-    answered: u64,
-}
-
-impl EndTxnCounts {
-    /// Returns whether a transaction that began at `before` has been asked to end.
-    pub const fn is_asked_since(self, before: Self) -> bool {
-        self.sent != before.sent
-    }
-
-    /// Returns whether a request of since then may still be on its way.
-    pub const fn is_in_doubt_since(self, before: Self) -> bool {
-        let (sent, answered) = (self.sent - before.sent, self.answered - before.answered);
-        sent > 1 || answered < sent
-    }
-}
 
 impl EndTxns {
     /// Has the client that is made of this configuration count here.
@@ -49,13 +22,6 @@ impl EndTxns {
         let opaque = Arc::as_ptr(self).cast_mut().cast();
         // SAFETY: the caller's promise.
         unsafe { ffi::rd_kafka_conf_interceptor_add_on_new(conf, NAME.as_ptr(), Some(on_new), opaque) };
-    }
-
-    /// Returns the counts as they are now.
-    pub fn counts(&self) -> EndTxnCounts {
-        // In this order: an answer counted here has its request counted, too.
-        let answered = self.answered.load(Ordering::Acquire);
-        EndTxnCounts { sent: self.sent.load(Ordering::Acquire), answered }
     }
 }
 
@@ -91,7 +57,7 @@ unsafe extern "C" fn on_request_sent(
 ) -> c_int {
     if api_key == END_TXN {
         // SAFETY: the counts outlive the client.
-        unsafe { &*opaque.cast::<EndTxns>() }.sent.fetch_add(1, Ordering::AcqRel);
+        unsafe { &*opaque.cast::<EndTxns>() }.note_sent();
     }
     DONE
 }
@@ -113,7 +79,7 @@ unsafe extern "C" fn on_response_received(
     // With an error there was no answer: it timed out, or its connection broke.
     if api_key == END_TXN && error == DONE {
         // SAFETY: the counts outlive the client.
-        unsafe { &*opaque.cast::<EndTxns>() }.answered.fetch_add(1, Ordering::AcqRel);
+        unsafe { &*opaque.cast::<EndTxns>() }.note_answered();
     }
     DONE
 }

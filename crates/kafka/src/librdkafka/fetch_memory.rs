@@ -2,9 +2,7 @@
 //!
 //! librdkafka bounds each queue of a partition by itself (`queued.max.messages.kbytes`, 64 MB): the memory grows with
 //! the partitions. It reads that bound before each fetch, so that the bound may change while the client runs, but it
-//! has no function to change it. This file does it in librdkafka's own configuration, where it finds the two numbers by
-//! their values. Where it does not find them, the client keeps the bounds that it was made with, which are those for
-//! all partitions of its topics.
+//! has no function to change it. This file does it in librdkafka's own configuration: patch 0012 says where.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
@@ -32,27 +30,28 @@ const FETCH_MIN: usize = 1_000_000;
 const FULL_QUEUE_BACKOFF_MS: &str = "20";
 /// If the user sets one of these, awoke changes none of the bounds.
 const OWN: [&str; 2] = ["queued.max.messages.kbytes", "queued.min.messages"];
-/// The bytes of the configuration in which the numbers are looked for; librdkafka 2.12.1 has 2,200 of them.
-const LOOKED_AT: usize = 2_048;
 
 /// The bound for the fetched messages of one consumer.
 pub struct FetchMemory {
     bytes: usize,
-    /// In the configuration of the client, which this keeps alive.
-    place: Option<Place>,
+    bounds: Bounds,
 }
 
-/// librdkafka's two numbers, as it declares them one after the other: `int`, `int` (kilobytes), `int64_t` (bytes).
-struct Place {
+/// librdkafka's two numbers, in the configuration of the client, which this keeps alive.
+struct Bounds {
     messages: *const AtomicI32,
     bytes: *const AtomicI64,
     _client: Arc<Client>,
 }
 
+unsafe extern "C" {
+    fn awoke_fetch_bounds(rk: *mut ffi::rd_kafka_t, messages: *mut *const AtomicI32, bytes: *mut *const AtomicI64);
+}
+
 // SAFETY: both places are read and written atomically only, and live as long as the client.
-unsafe impl Send for Place {}
+unsafe impl Send for Bounds {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for Bounds {}
 
 /// The bounds of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,45 +94,26 @@ impl FetchMemory {
         Some(bytes)
     }
 
-    /// Takes hold of the bounds of a client that was made so, for `partitions` partitions.
-    pub fn of(client: &Arc<Client>, bytes: usize, partitions: usize) -> Self {
-        Self { bytes, place: Place::find(client, Share::of(bytes, partitions)) }
+    /// Takes hold of the bounds of a client that was made so.
+    pub fn of(client: &Arc<Client>, bytes: usize) -> Self {
+        Self { bytes, bounds: Bounds::of(client) }
     }
 
     /// Divides the memory among this many partitions from now on. Does not block. Returns the bytes of each.
     pub fn share_among(&self, partitions: usize) -> Option<usize> {
-        let place = self.place.as_ref()?;
         let Share { messages, kilobytes } = Share::of(self.bytes, partitions);
-        place.set(messages as i32, kilobytes as i64 * 1_000);
+        self.bounds.set(messages as i32, kilobytes as i64 * 1_000);
         Some(kilobytes * 1_000)
     }
 }
 
-impl Place {
-    #[allow(clippy::cast_ptr_alignment)] // Checked: the configuration is aligned for an i64.
-    fn find(client: &Arc<Client>, now: Share) -> Option<Self> {
-        if super::librdkafka_version() != "2.12.1" {
-            return None;
-        }
-        // SAFETY: the handle is alive; its configuration lives as long, is aligned for an i64 and has more bytes than
-        // are read. Other fields that are looked at may change meanwhile, so all are read atomically. No other code
-        // writes the three values.
-        unsafe {
-            let conf = ffi::rd_kafka_conf(client.handle()).cast::<u8>();
-            let number = |at: usize| (*conf.add(at).cast::<AtomicI32>()).load(Ordering::Relaxed);
-            let bytes_at = |at: usize| (at + 8).next_multiple_of(8);
-            let is_there = |at: &usize| {
-                let bytes = (*conf.add(bytes_at(*at)).cast::<AtomicI64>()).load(Ordering::Relaxed);
-                (number(*at), number(at + 4)) == (now.messages as i32, now.kilobytes as i32)
-                    && bytes == now.kilobytes as i64 * 1_000
-            };
-            if !conf.cast::<i64>().is_aligned() {
-                return None;
-            }
-            let at = (0..LOOKED_AT).step_by(4).find(is_there)?;
-            let (messages, bytes) = (conf.add(at).cast(), conf.add(bytes_at(at)).cast());
-            Some(Self { messages, bytes, _client: Arc::clone(client) })
-        }
+impl Bounds {
+    fn of(client: &Arc<Client>) -> Self {
+        let (mut messages, mut bytes) = (std::ptr::null(), std::ptr::null());
+        // SAFETY: the handle is alive. The numbers are an `int` and an `int64_t`, which are aligned; no other code
+        // writes them while the client lives.
+        unsafe { awoke_fetch_bounds(client.handle(), &raw mut messages, &raw mut bytes) };
+        Self { messages, bytes, _client: Arc::clone(client) }
     }
 
     fn set(&self, messages: i32, bytes: i64) {
@@ -154,27 +134,44 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text_of;
     use super::*;
     use crate::events::event_box;
     use crate::{ClientOptions, Kind};
 
-    fn consumer(bytes: usize, partitions: usize) -> FetchMemory {
+    fn consumer(bytes: usize, partitions: usize) -> (Arc<Client>, FetchMemory) {
         let mut config = ClientConfig::new();
         config.set("group.id", "memory").set("bootstrap.servers", "127.0.0.1:1").set("log_level", "0");
         let bytes = FetchMemory::configure(&mut config, bytes, partitions).expect("not set by the user");
         let events = event_box().expect("a box");
         let client = Client::new(Kind::Consumer, "test", &config, events, ClientOptions::default()).expect("a client");
-        FetchMemory::of(&client, bytes, partitions)
+        let memory = FetchMemory::of(&client, bytes);
+        (client, memory)
+    }
+
+    /// Returns what librdkafka says is the least number of messages in a queue.
+    fn told(client: &Client) -> String {
+        let mut text = [0; 64];
+        let mut size = text.len();
+        // SAFETY: the client is alive; librdkafka writes at most `size` bytes and ends them with a zero.
+        unsafe {
+            let conf = ffi::rd_kafka_conf(client.handle());
+            let found = ffi::rd_kafka_conf_get(conf, c"queued.min.messages".as_ptr(), text.as_mut_ptr(), &raw mut size);
+            assert_eq!(found, ffi::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK);
+            text_of(text.as_ptr())
+        }
     }
 
     #[test]
     fn the_bound_of_each_partition_follows_their_number() {
-        let memory = consumer(64 << 20, 16);
+        let (client, memory) = consumer(64 << 20, 16);
+        assert_eq!(memory.bounds.get(), (49_152, 3_145_000), "as the client was made");
         assert_eq!(memory.share_among(1), Some(50_331_000));
-        let place = memory.place.as_ref().expect("found in librdkafka's configuration");
-        assert_eq!(place.get(), (100_000, 50_331_000));
+        assert_eq!(memory.bounds.get(), (100_000, 50_331_000));
+        assert_eq!(told(&client), "100000");
         assert_eq!(memory.share_among(200), Some(251_000));
-        assert_eq!(place.get(), (3_932, 251_000));
+        assert_eq!(memory.bounds.get(), (3_932, 251_000));
+        assert_eq!(told(&client), "3932");
     }
 
     #[test]

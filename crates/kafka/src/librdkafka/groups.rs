@@ -6,21 +6,8 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use super::{Client, Code, Queue, QueueEvent, ffi, text_of};
+use super::{Client, Code, Presence, Queue, QueueEvent, ffi, text_of};
 use crate::Result;
-
-/// The brokers' answer about a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// It has members, or is about to.
-    Present,
-    /// It has none.
-    Empty,
-    /// No broker knows of it, or none tells this client.
-    Unlisted,
-    /// Some broker did not answer.
-    Unknown,
-}
 
 impl Client {
     /// Asks for all groups; the answer comes to the queue. Does not block.
@@ -40,17 +27,17 @@ impl Client {
     }
 }
 
-impl Presence {
+impl QueueEvent {
     /// Reads the answer to `ask_for_groups`.
-    pub fn of(event: &QueueEvent, group: &str) -> Self {
-        if event.code() != Code::NONE {
-            return Self::Unknown;
+    pub fn presence_of(&self, group: &str) -> Presence {
+        if self.code() != Code::NONE {
+            return Presence::Unknown;
         }
         // SAFETY: the event is an answer of this kind; each array has the length that was written, and lives as long.
         unsafe {
-            let result = ffi::rd_kafka_event_ListConsumerGroups_result(event.as_ptr());
+            let result = ffi::rd_kafka_event_ListConsumerGroups_result(self.as_ptr());
             if result.is_null() {
-                return Self::Unknown;
+                return Presence::Unknown;
             }
             let (mut count, mut errors) = (0, 0);
             let listings = ffi::rd_kafka_ListConsumerGroups_result_valid(result, &raw mut count);
@@ -64,10 +51,10 @@ impl Presence {
                         ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_DEAD,
                     ];
                     let is_empty = without_members.iter().any(|each| *each as i32 == state);
-                    return if is_empty { Self::Empty } else { Self::Present };
+                    return if is_empty { Presence::Empty } else { Presence::Present };
                 }
             }
-            if errors > 0 { Self::Unknown } else { Self::Unlisted }
+            if errors > 0 { Presence::Unknown } else { Presence::Unlisted }
         }
     }
 }

@@ -1,24 +1,20 @@
 //! Decides which partitions of a producer do not linger: those with an awaited message, and all of them while few
 //! messages are on their way.
 //!
-//! `linger.c` asks for each partition that a broker's thread looks at (`awoke_ends_linger`). An awaited message is
+//! Patch 0009 asks for each partition that a broker's thread looks at (`awoke_ends_linger`). An awaited message is
 //! counted first; then the partition's broker is woken, and sends what the partition has.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::client::context_of;
-use super::{Client, Reported, Topic, ffi};
+use super::{Client, EndedLinger, Reported, Topic, ffi};
 
 /// The partition of a message that waits for the first metadata of its topic.
 pub(super) const NO_PARTITION: i32 = -1;
 
 /// Partitions share counts. If two that share one have traffic, the one's awaited messages end the other's linger, too.
 const COUNTS: usize = 64;
-
-/// Where a client counts an awaited message; given back when it is awaited no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndedLinger(u8);
 
 /// A client's awaited messages.
 pub(super) struct Linger {
@@ -59,18 +55,6 @@ fn index(topic: *const c_void, partition: i32) -> u8 {
     // The addresses of topics differ in these bits.
     let topic = (topic.addr() >> 8).wrapping_mul(0x9E37_79B1) >> 16;
     (topic.wrapping_add(partition as usize) % COUNTS) as u8
-}
-
-impl EndedLinger {
-    /// Returns a number for it, below 255.
-    pub const fn to_number(self) -> u8 {
-        self.0
-    }
-
-    /// Returns the one with this number.
-    pub const fn from_number(number: u8) -> Self {
-        Self(number)
-    }
 }
 
 impl<R: Reported> Topic<R> {

@@ -1,23 +1,11 @@
 //! Questions about offsets that a consumer asks the brokers. Each blocks the calling thread.
 
 use std::ffi::c_int;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Client, Code, Position, TopicPartition, TopicPartitionList, c_string, ffi};
+use super::{Client, Code, CommittedOffset, Position, TopicPartition, TopicPartitionList, c_string, ffi};
 use crate::Result;
 use crate::clock::Deadline;
-
-/// The offset that a group has committed for a partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommittedOffset {
-    /// The next offset to read.
-    pub offset: i64,
-    /// The epoch of the leader that served the message before it; -1 unknown.
-    pub leader_epoch: i32,
-    /// The text beside it.
-    pub metadata: Option<Arc<str>>,
-}
 
 /// The time that librdkafka has to begin a seek.
 const SEEK_TIMEOUT_MS: c_int = 1_000;

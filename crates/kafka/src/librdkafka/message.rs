@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Client, Code, Fetched, TopicPartition, ffi, text_of};
+use super::{Client, Code, FetchError, Fetched, TimestampKind, TopicPartition, ffi, text_of};
 
 /// Messages of one topic-partition in offset order.
 ///
@@ -22,28 +22,6 @@ pub struct Batch {
 unsafe impl Send for Batch {}
 // SAFETY: messages are only read, but for their headers, which have a lock.
 unsafe impl Sync for Batch {}
-
-/// An error that the queue held instead of a message.
-#[derive(Clone, Debug)]
-pub struct FetchError {
-    /// librdkafka's code.
-    pub code: Code,
-    /// librdkafka's text.
-    pub text: String,
-    /// Where librdkafka was to fetch; negative when that is unknown.
-    pub offset: i64,
-}
-
-/// The meaning of a message's timestamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimestampKind {
-    /// There is none.
-    Unknown,
-    /// Set by its producer.
-    Created,
-    /// Set by the broker when it was appended.
-    Appended,
-}
 
 impl Batch {
     /// Takes over messages of librdkafka's; fetch errors among them are returned apart.

@@ -3,51 +3,10 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use super::{Client, Code, c_string, ffi, text_of};
+use super::{Client, Code, Metadata, c_string, ffi, text_of};
 use crate::clock::Deadline;
+use crate::seam::{BrokerInfo, PartitionInfo, TopicInfo};
 use crate::{Error, Result};
-
-/// The brokers' description of themselves and their topics.
-#[derive(Clone, Debug, Default)]
-pub struct Metadata {
-    /// By id.
-    pub brokers: Vec<BrokerInfo>,
-    /// By name.
-    pub topics: Vec<TopicInfo>,
-}
-
-/// One broker.
-#[derive(Clone, Debug)]
-pub struct BrokerInfo {
-    /// Its id.
-    pub id: i32,
-    /// Where it says that it listens.
-    pub address: String,
-}
-
-/// One topic.
-#[derive(Clone, Debug)]
-pub struct TopicInfo {
-    /// Its name.
-    pub name: String,
-    /// Why there is nothing to say about it.
-    pub error: Option<Code>,
-    /// By number.
-    pub partitions: Vec<PartitionInfo>,
-}
-
-/// One partition of a topic.
-#[derive(Clone, Debug)]
-pub struct PartitionInfo {
-    /// Its number.
-    pub partition: i32,
-    /// The broker that leads it; -1 when none does.
-    pub leader: i32,
-    /// Brokers that hold it.
-    pub replicas: Vec<i32>,
-    /// Brokers that hold all of it.
-    pub in_sync: Vec<i32>,
-}
 
 impl Client {
     /// Asks who the brokers are; whether one has answered in time. Blocks the calling thread.

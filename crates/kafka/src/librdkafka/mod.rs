@@ -1,19 +1,19 @@
 //! The client: librdkafka behind safe types. Only `ffi` and these files know its functions.
 
-use crate::{Code, Error, Fetched, Position, TopicPartition};
+use crate::seam::{
+    AccessFailure, CommittedOffset, Delivery, EndTxns, EndedLinger, EventKind, Failure, FetchError, Fetched, Kind,
+    Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicPartition, Unread,
+};
+use crate::{Code, Error};
 
 mod admin;
 mod client;
 mod config;
 mod consumer;
 mod decompression;
-#[cfg(target_os = "linux")]
-mod decompressors;
 mod end_txns;
 mod fetch_memory;
 mod ffi;
-#[cfg(target_os = "linux")]
-mod groupless;
 mod groups;
 mod linger;
 mod lookup;
@@ -23,38 +23,36 @@ mod metadata;
 mod openssl;
 mod options;
 mod partition_list;
+mod patches;
 mod producer;
 mod queue;
 mod record;
 mod renewal;
 mod security;
 mod sender;
+#[path = "../seam/statement.rs"]
+mod statement;
 mod storage;
 mod tokens;
 mod transactions;
 mod versions;
 
 pub use admin::{Admin, AdminOutcome, AdminRequest};
-pub use client::{Client, Kind, OnRenewed};
+pub use client::Client;
 pub use config::{ClientConfig, is_secret};
-pub use decompression::{Unread, batch_max, set_batch_max, why_unread};
-pub use end_txns::{EndTxnCounts, EndTxns};
+pub use decompression::{batch_max, set_batch_max, why_unread};
 pub use fetch_memory::FetchMemory;
-pub use groups::Presence;
-pub use linger::EndedLinger;
-pub use lookup::CommittedOffset;
-pub use message::{Batch, FetchError, Loose, MessageRef, TimestampKind};
-pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
+pub use message::{Batch, Loose, MessageRef};
 pub use options::ClientOptions;
 pub use partition_list::TopicPartitionList;
 pub use producer::partition_of_key;
-pub use queue::{Event as QueueEvent, EventKind, Queue};
+pub use queue::{Event as QueueEvent, Queue};
 pub use record::{Record, Variant};
-pub use security::AccessFailure;
-pub use sender::{Delivery, Refused, Reported, Topic};
+pub use sender::Topic;
+pub use statement::positions_list;
 pub use storage::{MessageCopy, MessageView, Storage, ValueBytes};
 pub use tokens::{Token, TokenSource};
-pub use transactions::{Failure, GroupMetadata, Limit, positions_list};
+pub use transactions::GroupMetadata;
 pub use versions::{library_versions, librdkafka_version};
 
 /// Returns the constant's name of an error code without its prefix: `_TRANSPORT`, `UNKNOWN_TOPIC_OR_PART`.

@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Batch, Client, Code, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of};
+use super::{
+    Batch, Client, Code, EventKind, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of,
+};
 use crate::clock::Deadline;
 use crate::events::What;
 use crate::{Error, Result};
@@ -197,23 +199,6 @@ unsafe extern "C" fn call_listener<F: Fn()>(_rk: *mut ffi::rd_kafka_t, opaque: *
     // SAFETY: the listener lives until the callback has been disabled.
     let listener = unsafe { &*opaque.cast::<F>() };
     listener();
-}
-
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// The group assigns partitions, or takes some back.
-    Rebalance,
-    /// The answer to a commit.
-    Commit,
-    /// Fetched messages.
-    Messages,
-    /// The answer to a question about groups.
-    Groups,
-    /// An error of the client.
-    Error,
-    /// Another kind.
-    Other,
 }
 
 /// Something that came out of a queue.

@@ -1,11 +1,7 @@
 //! Makes librdkafka forget the leaders of a topic that was deleted and made again.
 //!
-//! librdkafka (2.12.1) ignores a partition's leader whose epoch is below the one that it knows. A topic that is made
-//! again begins at epoch 0, so that where the leader of the old topic had changed, the leaders of the new one are never
-//! learnt, and nothing is fetched. Java's clients compare the topic's id (KAFKA-12257). Here librdkafka is told to
-//! forget what it knew.
+//! Patch 0013 says why librdkafka does not do that by itself.
 
-use std::ffi::c_void;
 use std::time::Duration;
 
 use super::{Client, TopicPartition, TopicPartitionList, ffi};
@@ -14,18 +10,8 @@ use crate::clock::Deadline;
 /// The time that the brokers have to name the leaders. librdkafka goes on asking afterwards.
 const METADATA_WITHIN: Duration = Duration::from_secs(2);
 
-// Not in librdkafka's header: functions of its own that the library, which is linked statically and in one version,
-// has.
 unsafe extern "C" {
-    /// The partition of a list's entry; the list holds it from then on. Null when it is not known and not to be made.
-    fn rd_kafka_topic_partition_ensure_toppar(
-        rk: *mut ffi::rd_kafka_t,
-        entry: *mut ffi::rd_kafka_topic_partition_t,
-        create_on_miss: u8,
-    ) -> *mut c_void;
-    /// Forgets leader and epoch, if a leader is known, until metadata tells of them again. Takes locks of the handle
-    /// and the partition.
-    fn rd_kafka_toppar_forget_leader(partition: *mut c_void);
+    fn awoke_forget_leader(rk: *mut ffi::rd_kafka_t, entry: *mut ffi::rd_kafka_topic_partition_t);
 }
 
 impl Client {
@@ -43,12 +29,7 @@ impl Client {
         }
         for entry in list.entry_pointers() {
             // SAFETY: the handle is alive, and the list, which holds the partition until it is dropped.
-            unsafe {
-                let partition = rd_kafka_topic_partition_ensure_toppar(self.handle(), entry, 0);
-                if !partition.is_null() {
-                    rd_kafka_toppar_forget_leader(partition);
-                }
-            }
+            unsafe { awoke_forget_leader(self.handle(), entry) };
         }
         drop(ask());
         true

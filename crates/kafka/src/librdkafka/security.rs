@@ -9,22 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ClientConfig, Code};
+use super::{AccessFailure, ClientConfig, Code};
 
 /// A sign that a stopping broker may give as well counts after this time.
 const DOUBT: Duration = Duration::from_secs(3);
 
 /// librdkafka's words for a connection that the broker has closed.
 const CLOSED: [&str; 4] = ["Disconnected", "Send failed", "Receive failed", "Broken pipe"];
-
-/// The reason why brokers do not let a client in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessFailure {
-    /// `AUTHENTICATION` or `SSL`; or what is not allowed.
-    pub code: Code,
-    /// The cause, and what to do.
-    pub text: String,
-}
 
 /// The access failures of one client. Written by librdkafka's threads; nothing blocks for long.
 #[derive(Debug)]

@@ -8,57 +8,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::client::note_let_in;
-use super::{Client, Code, Record, Variant, c_string, ffi};
+use super::{Client, Code, Delivery, Record, Refused, Reported, Variant, c_string, ffi};
 use crate::{Error, Result};
 
 /// librdkafka's `RD_KAFKA_PARTITION_UA`: the partitioner chooses.
 const ANY_PARTITION: i32 = -1;
-
-/// The place of a message in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The partition.
-    pub partition: i32,
-    /// The offset; -1 when the broker was asked not to answer (`acks=0`).
-    pub offset: i64,
-    /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
-    pub timestamp_ms: i64,
-}
-
-/// Takes the delivery report of one message.
-pub trait Reported: Send + Sync + 'static {
-    /// Takes the report, on the thread that serves the client's reports. Returns whether that thread's poll has to end.
-    /// It must not block.
-    fn report(self: Arc<Self>, report: std::result::Result<Delivery, Code>) -> bool;
-
-    /// Takes the partition that the message was put into; -1 until the topic's partitions are known. Called with locks
-    /// of librdkafka's held.
-    fn set_partition(&self, _partition: i32) {}
-
-    /// Returns the partition that was set last; -1 before.
-    fn partition(&self) -> i32 {
-        -1
-    }
-}
 
 /// A topic to send to, with an `R` for each message. librdkafka looks the partitioner and the partitions up once.
 pub struct Topic<R> {
     handle: *mut ffi::rd_kafka_topic_t,
     client: Arc<Client>,
     reported: PhantomData<fn(Arc<R>)>,
-}
-
-/// Records that librdkafka did not take.
-#[derive(Clone, Copy, Debug)]
-pub struct Refused {
-    /// The index of the first of them.
-    pub first: usize,
-    /// Why it did not take the first of them.
-    pub code: Code,
-    /// The number of them.
-    pub messages: usize,
-    /// Their size together.
-    pub bytes: usize,
 }
 
 // SAFETY: librdkafka's topic handles may be used from any thread.

@@ -1,25 +1,9 @@
 //! librdkafka's calls for transactions, with the kinds of failure that it tells apart. All but `begin` block.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::security::AccessFailure;
-use super::{Client, Code, Position, TopicPartition, TopicPartitionList, ffi, text_of};
-use crate::Result;
-use crate::clock::Deadline;
-
-/// Why a call failed, and what librdkafka says is to be done.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// librdkafka's code.
-    pub code: Code,
-    /// librdkafka's text.
-    pub text: String,
-    /// The client can't go on.
-    pub is_fatal: bool,
-    /// The same call is to be made again, and goes on where it was.
-    is_retriable: bool,
-}
+use super::{AccessFailure, Client, Code, Failure, Limit, TopicPartitionList, ffi, text_of};
 
 /// The identity of a consumer in its group just now: brokers refuse offsets of a member that the group has left behind.
 pub struct GroupMetadata(*mut ffi::rd_kafka_consumer_group_metadata_t);
@@ -79,31 +63,8 @@ impl Client {
     }
 }
 
-/// Positions, each with the text beside it, as librdkafka takes them.
-pub fn positions_list<'a>(
-    positions: impl IntoIterator<Item = (&'a TopicPartition, Position, Option<&'a str>)>,
-) -> Result<TopicPartitionList> {
-    let mut list = TopicPartitionList::new();
-    for (at, position, metadata) in positions {
-        list.add(at, Some(position))?;
-        if let Some(metadata) = metadata {
-            list.set_metadata(metadata);
-        }
-    }
-    Ok(list)
-}
-
 /// The longest call before the end of its limit is noticed; librdkafka goes on with it in the next call.
 const SLICE: Duration = Duration::from_millis(250);
-
-/// Until when a call is made.
-#[derive(Clone, Copy)]
-pub struct Limit<'a> {
-    /// When the call times out.
-    pub deadline: &'a Deadline,
-    /// Set to end the call early.
-    pub is_over: &'a AtomicBool,
-}
 
 impl Limit<'_> {
     fn has_passed(self) -> bool {

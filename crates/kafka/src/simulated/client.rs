@@ -7,36 +7,16 @@ use std::time::Duration;
 use super::cluster::{Calls, Cluster};
 use super::queue::{EventQueue, Listener};
 use super::sender::{Pending, ReportCall};
-use super::{ClientConfig, Code, EndTxns, LogRecord, Position, TopicPartition, TopicPartitionList};
+use super::{
+    AccessFailure, ClientConfig, Code, EndTxns, Kind, LogRecord, OnRenewed, Position, TopicPartition,
+    TopicPartitionList,
+};
 use crate::Result;
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::Birthplace;
 
 /// librdkafka's number for "where the group has committed".
 pub(super) const NO_OFFSET: i64 = -1001;
-
-/// Which half of the client it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Sends messages.
-    Producer,
-    /// A producer that its owner replaces when it can't go on.
-    Transactional,
-    /// Reads messages.
-    Consumer,
-}
-
-/// Called with the name of a topic that was deleted and made again: no simulation does that.
-pub type OnRenewed = Box<dyn Fn(&str) + Send + Sync>;
-
-/// The reason why brokers do not let a client in: here they do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessFailure {
-    /// The code.
-    pub code: Code,
-    /// The cause.
-    pub text: String,
-}
 
 /// The parts of a client that no property sets.
 #[derive(Default)]

@@ -1,10 +1,9 @@
 //! Settings of a simulated client, and parts of the real client that a simulation does not have.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::Client;
+use super::{Client, Unread};
 use crate::{Error, Result};
 
 /// Properties of one client.
@@ -18,7 +17,7 @@ const DEFAULTS: [(&str, &str); 7] = [
     ("enable.idempotence", "false"),
     ("max.poll.interval.ms", "300000"),
     ("message.max.bytes", "1000000"),
-    ("message.timeout.ms", "60000"),
+    ("message.timeout.ms", "300000"),
     ("queue.buffering.max.kbytes", "1048576"),
     ("queue.buffering.max.messages", "100000"),
     ("transaction.timeout.ms", "60000"),
@@ -101,7 +100,7 @@ impl FetchMemory {
     }
 
     /// Makes a bound that changes nothing.
-    pub const fn of(_client: &Arc<Client>, _bytes: usize, _partitions: usize) -> Self {
+    pub const fn of(_client: &Arc<Client>, _bytes: usize) -> Self {
         Self
     }
 
@@ -109,14 +108,6 @@ impl FetchMemory {
     pub const fn share_among(&self, _partitions: usize) -> Option<usize> {
         None
     }
-}
-
-/// Why a batch is not read: never here.
-pub enum Unread {
-    /// It is too large.
-    TooLarge(RangeInclusive<i64>),
-    /// It is read later.
-    Later,
 }
 
 /// Returns the most bytes of a batch that is decompressed.

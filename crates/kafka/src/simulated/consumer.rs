@@ -5,12 +5,9 @@ use std::sync::Arc;
 use awoke_wake::simulation;
 
 use super::cluster::{Calls, Reply, State};
-use super::queue::{Event, EventKind};
-use super::{Client, Code, CommittedOffset, Queue, TopicPartitionList};
+use super::queue::Event;
+use super::{Client, Code, CommittedOffset, EventKind, Queue, TopicPartitionList};
 use crate::Result;
-
-/// `REQUEST_TIMED_OUT`.
-const NO_ANSWER: Code = Code(7);
 
 impl Client {
     /// Subscribes, and joins the group. The group assigns partitions later.
@@ -154,7 +151,7 @@ impl State {
         let code = match reply {
             _ if is_refused => Code::ILLEGAL_GENERATION,
             Reply::Done => Code::NONE,
-            Reply::Unanswered | Reply::Failed => NO_ANSWER,
+            Reply::Unanswered | Reply::Failed => Code::REQUEST_TIMED_OUT,
         };
         if reply != Reply::Failed && !is_refused {
             let group = self.clients[id].group.clone();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use awoke_wake::simulation;
 
+use super::EventKind;
 use super::cluster::{Calls, Cluster, State};
-use super::queue::{Event, EventKind};
+use super::queue::Event;
 use super::{Code, TopicPartition, TopicPartitionList};
 
 /// The members of a group are clients, by their numbers.

@@ -5,24 +5,11 @@ use std::time::Duration;
 
 use super::cluster::{Calls, Cluster, State, one_in};
 use super::queue::Event;
-use super::{Client, Code, Queue, QueueEvent};
+use super::{Client, Code, Presence, Queue, QueueEvent};
 use crate::Result;
 
 /// The groups that the brokers know, each with whether it has members.
 pub(super) type Listing = BTreeMap<String, bool>;
-
-/// The brokers' answer about a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// It has members.
-    Present,
-    /// It has none.
-    Empty,
-    /// No broker knows of it.
-    Unlisted,
-    /// Some broker did not answer.
-    Unknown,
-}
 
 impl Client {
     /// Asks for all groups; the answer comes to the queue.
@@ -36,14 +23,14 @@ impl Client {
     }
 }
 
-impl Presence {
+impl QueueEvent {
     /// Reads the answer to `ask_for_groups`.
-    pub fn of(event: &QueueEvent, group: &str) -> Self {
-        let Some(groups) = &event.groups else { return Self::Unknown };
+    pub fn presence_of(&self, group: &str) -> Presence {
+        let Some(groups) = &self.groups else { return Presence::Unknown };
         match groups.get(group) {
-            None => Self::Unlisted,
-            Some(true) => Self::Present,
-            Some(false) => Self::Empty,
+            None => Presence::Unlisted,
+            Some(true) => Presence::Present,
+            Some(false) => Presence::Empty,
         }
     }
 }

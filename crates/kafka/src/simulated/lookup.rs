@@ -1,28 +1,13 @@
 //! Questions about offsets that a consumer asks the brokers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use awoke_wake::simulation;
 
 use super::cluster::Reply;
-use super::{Client, Position, TopicPartition, TopicPartitionList};
+use super::{Client, CommittedOffset, Position, TopicPartition, TopicPartitionList};
 use crate::clock::Deadline;
 use crate::{Code, Error, Result};
-
-/// `UNSTABLE_OFFSET_COMMIT`: a transaction that has not ended holds the offset up.
-const UNSTABLE: Code = Code(88);
-
-/// The offset that a group has committed for a partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommittedOffset {
-    /// The next offset to read.
-    pub offset: i64,
-    /// The epoch of the leader that served the message before it; -1 unknown.
-    pub leader_epoch: i32,
-    /// The text beside it.
-    pub metadata: Option<Arc<str>>,
-}
 
 impl Client {
     /// Returns the offsets that the client's group has committed for these partitions.
@@ -53,7 +38,7 @@ impl Client {
         if partitions.iter().any(|at| state.transactions.holds_up(group, at)) {
             drop(state);
             simulation::pass_time(timeout);
-            return Err(failed(UNSTABLE));
+            return Err(failed(Code::UNSTABLE_OFFSET_COMMIT));
         }
         Ok(partitions.iter().map(|at| state.committed.get(&(group.to_owned(), at.clone())).cloned()).collect())
     }

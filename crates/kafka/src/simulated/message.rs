@@ -4,30 +4,12 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use super::{Client, Code, LogRecord, TopicPartition};
+use super::{Client, LogRecord, TimestampKind, TopicPartition};
 
 /// Messages of one topic-partition in offset order.
 pub struct Batch {
     at: TopicPartition,
     messages: Vec<Arc<LogRecord>>,
-}
-
-/// An error that the queue held instead of a message.
-#[derive(Clone, Debug)]
-pub struct FetchError {
-    /// The code.
-    pub code: Code,
-    /// The text.
-    pub text: String,
-    /// Where the client was to fetch; negative when that is unknown.
-    pub offset: i64,
-}
-
-/// The meaning of a message's timestamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimestampKind {
-    /// Set by the broker when it was appended.
-    Appended,
 }
 
 impl Batch {

@@ -5,51 +5,9 @@ use std::time::Duration;
 use awoke_wake::simulation;
 
 use super::cluster::{Cluster, Reply};
-use super::{Client, Code};
+use super::{Client, Code, Metadata, PartitionInfo, TopicInfo};
 use crate::clock::Deadline;
 use crate::{Error, Result};
-
-/// The brokers' description of themselves and their topics.
-#[derive(Clone, Debug, Default)]
-pub struct Metadata {
-    /// By id: none here.
-    pub brokers: Vec<BrokerInfo>,
-    /// By name.
-    pub topics: Vec<TopicInfo>,
-}
-
-/// One broker.
-#[derive(Clone, Debug)]
-pub struct BrokerInfo {
-    /// Its id.
-    pub id: i32,
-    /// Where it says that it listens.
-    pub address: String,
-}
-
-/// One topic.
-#[derive(Clone, Debug)]
-pub struct TopicInfo {
-    /// Its name.
-    pub name: String,
-    /// Why there is nothing to say about it.
-    pub error: Option<Code>,
-    /// By number.
-    pub partitions: Vec<PartitionInfo>,
-}
-
-/// One partition of a topic.
-#[derive(Clone, Debug)]
-pub struct PartitionInfo {
-    /// Its number.
-    pub partition: i32,
-    /// The broker that leads it.
-    pub leader: i32,
-    /// Brokers that hold it.
-    pub replicas: Vec<i32>,
-    /// Brokers that hold all of it.
-    pub in_sync: Vec<i32>,
-}
 
 impl Cluster {
     /// The broker that leads all partitions.

@@ -3,7 +3,12 @@
 //! The cluster does one thing at a time (`Cluster::step`): it fetches messages, answers a commit, assigns partitions.
 //! The seed of the simulation decides which, and what fails. Code of this module keeps no lock while a task waits.
 
-use crate::{Code, Position, TopicPartition};
+use crate::Code;
+use crate::seam::{
+    AccessFailure, CommittedOffset, Delivery, EndTxns, EndedLinger, EventKind, Failure, FetchError, Kind, Limit,
+    Metadata, OnRenewed, PartitionInfo, Position, Presence, Refused, Reported, TimestampKind, TopicInfo,
+    TopicPartition, Unread,
+};
 
 mod client;
 mod cluster;
@@ -19,17 +24,17 @@ mod partition_list;
 mod producer;
 mod queue;
 mod sender;
+#[path = "../seam/statement.rs"]
+mod statement;
 mod transactions;
 
-pub use client::{AccessFailure, Client, ClientOptions, Kind, OnRenewed};
+pub use client::{Client, ClientOptions};
 pub use cluster::{Cluster, Faults};
-pub use config::{ClientConfig, FetchMemory, Unread, Variant, batch_max, why_unread};
-pub use groups::Presence;
+pub use config::{ClientConfig, FetchMemory, Variant, batch_max, why_unread};
 pub use log::{Headers, LogRecord};
-pub use lookup::CommittedOffset;
-pub use message::{Batch, FetchError, Loose, MessageRef, TimestampKind};
-pub use metadata::{BrokerInfo, Metadata, PartitionInfo, TopicInfo};
+pub use message::{Batch, Loose, MessageRef};
 pub use partition_list::TopicPartitionList;
-pub use queue::{Event as QueueEvent, EventKind, Queue};
-pub use sender::{Delivery, EndedLinger, Record, Refused, Reported, TOO_LARGE, Topic, partition_of_key};
-pub use transactions::{EndTxnCounts, EndTxns, Failure, GroupMetadata, Limit, positions_list};
+pub use queue::{Event as QueueEvent, Queue};
+pub use sender::{Record, TOO_LARGE, Topic, partition_of_key};
+pub use statement::positions_list;
+pub use transactions::GroupMetadata;

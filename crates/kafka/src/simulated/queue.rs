@@ -9,7 +9,7 @@ use awoke_wake::simulation::{self, TaskId};
 
 use super::cluster::{Calls, State};
 use super::groups::Listing;
-use super::{Batch, Client, Code, FetchError, LogRecord, TopicPartition, TopicPartitionList};
+use super::{Batch, Client, Code, EventKind, FetchError, LogRecord, TopicPartition, TopicPartitionList};
 use crate::clock::{self, Deadline};
 use crate::{Fetched, Result};
 
@@ -46,23 +46,6 @@ pub struct Pull {
     pub is_exhausted: bool,
     /// Fetch errors that lay between the messages.
     pub errors: Vec<FetchError>,
-}
-
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// The group assigns partitions, or takes some back.
-    Rebalance,
-    /// The answer to a commit.
-    Commit,
-    /// Fetched messages.
-    Messages,
-    /// The answer to a question about groups.
-    Groups,
-    /// An error of the client.
-    Error,
-    /// Another kind.
-    Other,
 }
 
 /// Something that came out of a queue.

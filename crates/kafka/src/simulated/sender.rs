@@ -7,7 +7,7 @@ use awoke_wake::simulation;
 
 use super::cluster::{Calls, State, one_in};
 use super::log::{Content, Headers};
-use super::{Client, Code, TopicPartition, Variant};
+use super::{Client, Code, Delivery, EndedLinger, Refused, Reported, TopicPartition, Variant};
 use crate::Result;
 
 /// A value that begins with this is too large for the cluster.
@@ -43,31 +43,6 @@ impl Record<'_> {
     }
 }
 
-/// The place of a message in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The partition.
-    pub partition: i32,
-    /// The offset.
-    pub offset: i64,
-    /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
-    pub timestamp_ms: i64,
-}
-
-/// Takes the delivery report of one message.
-pub trait Reported: Send + Sync + 'static {
-    /// Takes the report. Returns whether the poll of the thread that serves it has to end.
-    fn report(self: Arc<Self>, report: std::result::Result<Delivery, Code>) -> bool;
-
-    /// Takes the partition that the message was put into.
-    fn set_partition(&self, _partition: i32) {}
-
-    /// Returns the partition that was set last; -1 before.
-    fn partition(&self) -> i32 {
-        -1
-    }
-}
-
 /// A delivery report that waits to be served.
 pub(super) type ReportCall = Box<dyn FnOnce() -> bool + Send>;
 
@@ -79,35 +54,6 @@ pub(super) struct Pending {
     headers: Headers,
     transaction: u64,
     report: Box<dyn FnOnce(std::result::Result<Delivery, Code>) -> bool + Send>,
-}
-
-/// Records that the client did not take: it takes all.
-#[derive(Clone, Copy, Debug)]
-pub struct Refused {
-    /// The index of the first of them.
-    pub first: usize,
-    /// Why it did not take the first of them.
-    pub code: Code,
-    /// The number of them.
-    pub messages: usize,
-    /// Their size together.
-    pub bytes: usize,
-}
-
-/// A message whose linger has ended: none lingers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndedLinger(u8);
-
-impl EndedLinger {
-    /// Returns a number for it.
-    pub const fn to_number(self) -> u8 {
-        self.0
-    }
-
-    /// Returns the one with this number.
-    pub const fn from_number(number: u8) -> Self {
-        Self(number)
-    }
 }
 
 /// Returns the partition of a key.
@@ -200,13 +146,13 @@ impl State {
         let is_fenced = self.clients[id].fatal.is_some();
         let is_too_large = pending.value.as_ref().is_some_and(|value| value.starts_with(TOO_LARGE));
         let report = if is_fenced {
-            Err(Code(90))
+            Err(Code::PRODUCER_FENCED)
         } else if is_too_large {
             Err(Code::MESSAGE_TOO_LARGE)
         } else if one_in(self.faults.produce) {
             Err(Code::MESSAGE_TIMED_OUT)
         } else if pending.transaction > 0 && !self.transactions.is_open(pending.transaction) {
-            Err(Code(48)) // INVALID_TXN_STATE
+            Err(Code::INVALID_TXN_STATE)
         } else {
             let log = self.logs.entry(pending.at.clone()).or_default();
             let offset = log.append(Content {

@@ -4,7 +4,7 @@
 //! so end the next one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use awoke_wake::simulation;
@@ -12,37 +12,11 @@ use awoke_wake::simulation;
 use super::cluster::{Calls, Cluster, Reply, State};
 use super::partition_list::Entry;
 use super::queue::moment_of;
-use super::{Client, Code, CommittedOffset, Position, TopicPartition, TopicPartitionList};
-use crate::Result;
-use crate::clock::{self, Deadline};
-
-/// `PRODUCER_FENCED`.
-const FENCED: Code = Code(90);
-/// `COORDINATOR_NOT_AVAILABLE`.
-const UNAVAILABLE: Code = Code(15);
-
-/// Why a call failed.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The code.
-    pub code: Code,
-    /// The text.
-    pub text: String,
-    /// The client can't go on.
-    pub is_fatal: bool,
-}
+use super::{Client, Code, CommittedOffset, Failure, Limit, Position, TopicPartition, TopicPartitionList};
+use crate::clock;
 
 fn failure(code: Code, text: &str) -> Failure {
-    Failure { code, text: text.to_owned(), is_fatal: code.is_fenced() }
-}
-
-/// Until when a call is made.
-#[derive(Clone, Copy)]
-pub struct Limit<'a> {
-    /// When the call times out.
-    pub deadline: &'a Deadline,
-    /// Set to end the call early.
-    pub is_over: &'a AtomicBool,
+    Failure { code, text: text.to_owned(), is_fatal: code.is_fenced(), is_retriable: false }
 }
 
 /// The identity of a consumer in its group.
@@ -60,57 +34,6 @@ impl GroupMetadata {
         let is_member = !client.is_closed;
         is_member.then(|| Self { client: consumer.id, epoch: client.member_epoch, group: client.group.clone() })
     }
-}
-
-/// The requests of one client that end a transaction.
-#[derive(Debug, Default)]
-pub struct EndTxns {
-    sent: AtomicU64,
-    answered: AtomicU64,
-}
-
-/// The counts at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EndTxnCounts {
-    sent: u64,
-    answered: u64,
-}
-
-impl EndTxnCounts {
-    /// Returns whether a transaction that began at `before` has been asked to end.
-    pub const fn is_asked_since(self, before: Self) -> bool {
-        self.sent != before.sent
-    }
-
-    /// Returns whether a request of since then may still be on its way.
-    pub const fn is_in_doubt_since(self, before: Self) -> bool {
-        let (sent, answered) = (self.sent - before.sent, self.answered - before.answered);
-        sent > 1 || answered < sent
-    }
-}
-
-impl EndTxns {
-    /// Returns the counts as they are now.
-    pub fn counts(&self) -> EndTxnCounts {
-        EndTxnCounts { sent: self.sent.load(Ordering::Acquire), answered: self.answered.load(Ordering::Acquire) }
-    }
-}
-
-/// Returns positions, each with the text beside it, as a list.
-///
-/// # Errors
-/// None.
-pub fn positions_list<'a>(
-    positions: impl IntoIterator<Item = (&'a TopicPartition, Position, Option<&'a str>)>,
-) -> Result<TopicPartitionList> {
-    let mut list = TopicPartitionList::new();
-    for (at, position, metadata) in positions {
-        list.add(at, Some(position))?;
-        if let Some(metadata) = metadata {
-            list.set_metadata(metadata);
-        }
-    }
-    Ok(list)
 }
 
 /// The transaction coordinator.
@@ -225,7 +148,7 @@ impl Client {
     pub fn init_transactions(&self, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         let reply = self.request(limit)?;
         if reply == Reply::Failed {
-            return Err(failure(UNAVAILABLE, "the coordinator is not available"));
+            return Err(failure(Code::COORDINATOR_NOT_AVAILABLE, "the coordinator is not available"));
         }
         let mut calls = Calls::default();
         let mut state = self.cluster.state();
@@ -277,7 +200,7 @@ impl Client {
             return Err(failure(Code::ILLEGAL_GENERATION, "the member has another generation"));
         }
         if reply == Reply::Failed {
-            return Err(failure(UNAVAILABLE, "the coordinator is not available"));
+            return Err(failure(Code::COORDINATOR_NOT_AVAILABLE, "the coordinator is not available"));
         }
         let offsets = positions.0.iter().map(|entry| (group.group.clone(), entry.clone()));
         if let Some(open) = state.transactions.ids.get_mut(&self.transactional_id).and_then(|id| id.open.as_mut()) {
@@ -314,7 +237,7 @@ impl Client {
     fn end_txn(&self, commits: bool, limit: Limit<'_>) -> std::result::Result<(), Failure> {
         self.check_epoch()?;
         if let Some(counts) = &self.end_txns {
-            counts.sent.fetch_add(1, Ordering::AcqRel);
+            counts.note_sent();
         }
         let reply = self.cluster.reply();
         simulation::trace(|| format!("client {} ends its transaction, commits: {commits}: {reply:?}", self.id));
@@ -336,7 +259,7 @@ impl Client {
         self.cluster.announce(calls);
         if reply == Reply::Done {
             if let Some(counts) = &self.end_txns {
-                counts.answered.fetch_add(1, Ordering::AcqRel);
+                counts.note_answered();
             }
             return Ok(());
         }
@@ -369,7 +292,7 @@ impl Client {
         if client.epoch == epoch {
             return Ok(());
         }
-        client.fatal = Some((FENCED, "another producer has the transactional id".to_owned()));
-        Err(failure(FENCED, "another producer has the transactional id"))
+        client.fatal = Some((Code::PRODUCER_FENCED, "another producer has the transactional id".to_owned()));
+        Err(failure(Code::PRODUCER_FENCED, "another producer has the transactional id"))
     }
 }

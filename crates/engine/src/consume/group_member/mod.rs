@@ -118,7 +118,7 @@ impl GroupMember {
         let fetch_memory = FetchMemory::configure(&mut native, settings.fetch_memory_bytes, settings.partitions_total);
         let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
         let client = consumer(&native, events)?;
-        let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes, settings.partitions_total));
+        let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes));
         let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let begins_at_end = matches!(native.get("auto.offset.reset"), Some("latest" | "largest" | "end"));

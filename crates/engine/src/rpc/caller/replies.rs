@@ -312,7 +312,7 @@ impl Replies {
     fn on_presence(&self, event: &QueueEvent) {
         let mut state = self.state();
         let Some(began) = state.lookup_began.take() else { return };
-        let is_absent = match Presence::of(event, &self.group) {
+        let is_absent = match event.presence_of(&self.group) {
             Presence::Empty => true,
             // A group that has answered exists: brokers do not list it to this client, which may not see it.
             Presence::Unlisted => !state.has_answered,

@@ -395,7 +395,8 @@ mod tests {
     #[test]
     fn groups_that_no_broker_answers_for_name_the_brokers() {
         let refused = |code: Code| (code.0, code.name(), "Local: Timed out".to_owned());
-        let found = AdminOutcome::GroupList((Vec::new(), vec![refused(Code::TIMED_OUT), refused(Code(30))]));
+        let found =
+            AdminOutcome::GroupList((Vec::new(), vec![refused(Code::TIMED_OUT), refused(Code::GROUP_AUTHORIZATION)]));
         let AdminOutcome::GroupList((_, refusals)) = found.explain("no broker of a:1 answered") else {
             panic!("another kind");
         };

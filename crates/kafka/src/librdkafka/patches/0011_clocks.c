@@ -1,9 +1,15 @@
-/* The waits of librdkafka, for the linker of the extension and of tests: on the monotonic clock, which cannot be set.
+/* Patch 0011: waits use the monotonic clock, which cannot be set.
  *
- * librdkafka (2.12.1) measures on the monotonic clock, but waits with C11's cnd_timedwait, whose deadline is of the
- * system's clock. If that clock were set back by an hour, each present wait would take an hour longer: no heartbeat, no
- * commit, no end. Here the deadline is converted to the monotonic clock before the wait begins. The functions are
- * hidden, so that the rest of the process keeps its own. */
+ * Version: librdkafka 2.12.1
+ * Replaces: cnd_init, cnd_timedwait
+ * Systems: Linux
+ * Upstream: issue 2145, open
+ * Test: tests/scenarios/test_clock_step.py
+ *
+ * librdkafka measures on the monotonic clock, but waits with C11's cnd_timedwait, whose deadline is of the system's clock. If that clock
+ * were set back by an hour, each present wait would take an hour longer: no heartbeat, no commit, no end. Here the deadline is converted to
+ * the monotonic clock before the wait begins. The functions are the C library's, and hidden, so that the rest of the process keeps its
+ * own. */
 
 #include <errno.h>
 #include <pthread.h>

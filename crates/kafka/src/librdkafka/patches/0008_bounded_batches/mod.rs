@@ -1,7 +1,16 @@
-//! Replacements for librdkafka's decompressors, which bound the size of a batch: see `decompression`.
+//! Patch 0008: a decompressed batch has a memory bound.
 //!
-//! The linker puts `__wrap_x` where librdkafka calls `x`, and `x` where `__real_x` is called (`wrapped.txt`). One file
-//! per format.
+//! Version: librdkafka 2.12.1
+//! Wraps: rd_gz_decompress, rd_kafka_lz4_decompress, rd_kafka_snappy_java_uncompress, rd_kafka_snappy_uncompress,
+//!     rd_kafka_snappy_uncompressed_length, rd_kafka_zstd_decompress
+//! Systems: Linux
+//! Upstream: pull request 3950, closed without a merge
+//! Test: tests/security/test_compression_bombs.py
+//!
+//! Brokers bound a batch as it is compressed, and librdkafka has no bound for what it becomes. `decompression` has the
+//! bound. Here is one file per format.
+
+#![allow(clippy::doc_markdown)] // The head is the same in each patch.
 
 mod gzip;
 mod lz4;
