@@ -58,18 +58,6 @@ UNKNOWN_GROUP_CODE = 69
 TOO_LARGE_CODE = 10
 TOO_LARGE_CODES = frozenset({TOO_LARGE_CODE, 18})
 """A record, or the batch that it is in, is larger than its topic allows."""
-if TYPE_CHECKING:
-    PERMANENT_CODES: frozenset[int]
-    """The codes with which a broker or librdkafka refuses the record itself, now and later."""
-    AUTHORIZATION_CODES: frozenset[int]
-    """The codes for what the brokers do not allow: a topic, a group, the cluster, a transactional id."""
-else:
-
-    def __getattr__(name: str) -> frozenset[int]:
-        """Asks the engine, which has the lists: an import of this module must not load it."""
-        if name not in ("PERMANENT_CODES", "AUTHORIZATION_CODES"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return permanent_codes() if name == "PERMANENT_CODES" else denied_codes()
 
 
 @cache

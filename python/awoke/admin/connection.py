@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 from awoke import _native
-from awoke.errors import PERMANENT_CODES, ConfigError, KafkaError, kafka_error
+from awoke.errors import ConfigError, KafkaError, kafka_error, permanent_codes
 from awoke.observe.events import EventSource
 from awoke.settings import KafkaValue, Settings, client_properties, load, origins
 from awoke.settings.oauth import TokenFunction
@@ -125,4 +125,4 @@ def refused(what: str, refusal: Refusal) -> KafkaError:
     code, code_name, text = refusal
     if code in UNSUPPORTED_CODES:
         return KafkaError(f"{what}: the brokers do not know this request; {ADVICE}", code, code_name)
-    return kafka_error(f"{what}: {text or code_name}", code, code_name, code in LEADER_CODES - PERMANENT_CODES)
+    return kafka_error(f"{what}: {text or code_name}", code, code_name, code in LEADER_CODES - permanent_codes())

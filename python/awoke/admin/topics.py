@@ -10,7 +10,7 @@ from typing import Literal
 from awoke.admin import new_topics
 from awoke.admin.connection import ASK_AGAIN_S, LEADER_CODES, Connection, Entries, Offsets, check, check_offsets
 from awoke.admin.results import BrokerInfo, PartitionInfo, TopicInfo
-from awoke.errors import AUTHORIZATION_CODES, ConfigError, KafkaError, UnknownTopic, kafka_error
+from awoke.errors import ConfigError, KafkaError, UnknownTopic, denied_codes, kafka_error
 from awoke.settings.config_values import ConfigValue, config_of
 
 NEW_WITHIN_S = 2.0
@@ -44,7 +44,7 @@ class AdminTopics:
         for found, code, partitions in topics:
             if found == name and code == 0:
                 return _topic_info(found, partitions)
-            if found == name and code in AUTHORIZATION_CODES:
+            if found == name and code in denied_codes():
                 text = f"topic {name!r}: not allowed; an ACL must allow DESCRIBE, and READ or WRITE"
                 raise kafka_error(text, code, "TOPIC_AUTHORIZATION_FAILED", False)
         raise kafka_error(f"topic {name!r} does not exist", 3, "UNKNOWN_TOPIC_OR_PART", False)
