@@ -12,14 +12,14 @@ use super::call::{Call, Failure, Next, Wanted};
 use super::calls::{CallCounters, Calls};
 use super::random_ids::RandomIds;
 use super::replies::{Names, Replies};
-use super::request::{CallerOptions, Request, check_bounds};
+use super::request::{CallerOptions, Header, Request};
 use super::waiting::Waiting;
 use crate::clock::{self, Deadline};
 use crate::events::EventBox;
 use crate::fork_guard::Birthplace;
-use crate::kafka::{ClientConfig, TopicPartition, partition_of_key};
-use crate::produce::{DeliveryHandle, Producer, ProducerOptions, Record};
-use crate::rpc::protocol::{self, CallId, RequestHead};
+use crate::kafka::{ClientConfig, TopicPartition};
+use crate::produce::{DeliveryHandle, Producer, ProducerOptions};
+use crate::rpc::protocol::{self, CallId};
 use crate::wake::{Listener, OwnThread, Parker, ServingWait, Tokens, Waker};
 use crate::{Error, Result};
 
@@ -113,7 +113,7 @@ impl Caller {
     pub fn cast(&self, request: &Request<'_>) -> Result<Arc<DeliveryHandle>> {
         let inner = &self.inner;
         let id = CallId { caller: inner.number, call: inner.ids.draw()? };
-        let at = inner.place_for(request, id);
+        let at = request.place(id, &inner.options, inner.partitions);
         let header = Header { kind: protocol::CAST, id, left: request.timeout, credit: None };
         let sent = inner.send(&header, request, &at, true)?;
         let sent = sent.ok_or(Error::Closed { what: "caller" })?; // Impossible: it has waited for room.
@@ -233,7 +233,7 @@ impl Inner {
         let size_bytes = request.size_bytes();
         let begun = self.ids.draw().and_then(|number| {
             let id = CallId { caller: self.number, call: number };
-            let call = Call::new(id, wanted, left, self.place_for(request, id), size_bytes);
+            let call = Call::new(id, wanted, left, request.place(id, &self.options, self.partitions), size_bytes);
             self.calls.add(&call).map(|moment| (call, moment))
         });
         let (call, moment) = begun.inspect_err(|_| self.calls.release(size_bytes))?;
@@ -269,15 +269,6 @@ impl Inner {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the partition of a request: by its key, or any.
-    fn place_for(&self, request: &Request<'_>, id: CallId) -> TopicPartition {
-        let partition = match request.key.or(request.idempotency_key) {
-            Some(key) => partition_of_key(key, self.partitions),
-            None => (id.call % self.partitions as u64) as i32,
-        };
-        TopicPartition::new(self.options.calls_topic.as_str(), partition)
-    }
-
     /// Sends a record; returns `None` if the producer's queue is full and it may not wait.
     fn send(
         &self,
@@ -286,55 +277,16 @@ impl Inner {
         at: &TopicPartition,
         may_wait: bool,
     ) -> Result<Option<Arc<DeliveryHandle>>> {
-        let Header { kind, left, credit, .. } = *header;
-        let id = header.id.to_bytes();
-        let signed_names = self.signed_names(request)?;
-        let head = RequestHead {
-            kind,
-            id: &id,
-            method: request.method,
-            caller: &self.options.name,
-            reply_to: (kind == protocol::CALL)
-                .then_some((self.options.replies_topic.as_str(), self.replies.at().partition)),
-            deadline_ms: Some(protocol::deadline_ms(left)),
-            budget_ms: u64::try_from(left.as_millis()).ok(),
-            idempotency_key: request.idempotency_key,
-            credit,
-            signed_names: &signed_names,
-        };
-        check_bounds(&head, request.headers.len())?;
-        let fields = head.encode();
-        let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(fields.len() + request.headers.len() + 1);
-        headers.extend(fields.iter().map(|(name, value)| (*name, Some(&**value))));
-        headers.extend_from_slice(request.headers);
-        let signature = self.options.key.as_ref().map(|key| key.sign_request(request.key, &headers, request.body));
-        if let Some(signature) = &signature {
-            headers.push((protocol::SIGNATURE, Some(signature)));
-        }
-        let record = Record {
-            value: Some(request.body),
-            key: request.key,
-            partition: Some(at.partition),
-            timestamp_ms: None,
-            headers: &headers,
-            variant: None,
-        };
-        match self.producer.0.try_produce(&at.topic, &record)? {
-            None if may_wait => self.producer.0.produce(&at.topic, &record, &Deadline::after(Some(left))).map(Some),
-            sent => Ok(sent),
-        }
-    }
-
-    /// Returns the names of the request's other headers, all of which a signature covers.
-    fn signed_names(&self, request: &Request<'_>) -> Result<String> {
-        if self.options.key.is_none() {
-            return Ok(String::new());
-        }
-        let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
-        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(',')) {
-            return Err(Error::Invalid { reason: format!("a header named {name:?} can't be signed") });
-        }
-        Ok(names.join(","))
+        let replies = self.replies.at().partition;
+        request.with_record(header, &self.options, replies, at.partition, |record| {
+            match self.producer.0.try_produce(&at.topic, record)? {
+                None if may_wait => {
+                    let until = Deadline::after(Some(header.left));
+                    self.producer.0.produce(&at.topic, record, &until).map(Some)
+                }
+                sent => Ok(sent),
+            }
+        })
     }
 
     /// Sends a cancellation or credit for a call to its responder; returns whether there was room for it.
@@ -344,14 +296,6 @@ impl Inner {
         let header = Header { kind, id: call.id, left, credit };
         self.send(&header, &nothing, &call.request_at, false).map(|sent| sent.is_some())
     }
-}
-
-/// The headers of a record that are not parts of the request.
-struct Header<'a> {
-    kind: &'a str,
-    id: CallId,
-    left: Duration,
-    credit: Option<u64>,
 }
 
 impl Listener for Inner {

@@ -1,8 +1,12 @@
-//! A request: its parts and their bounds.
+//! A request: its parts, their bounds, and the record that is made of them.
 
 use std::time::Duration;
 
-use crate::rpc::protocol::{HEADERS_MAX, IDEMPOTENCY_BYTES_MAX, NAME_BYTES_MAX, RequestHead, SIGNED_NAMES_BYTES_MAX};
+use crate::kafka::{TopicPartition, partition_of_key};
+use crate::produce::Record;
+use crate::rpc::protocol::{
+    self, CallId, HEADERS_MAX, IDEMPOTENCY_BYTES_MAX, NAME_BYTES_MAX, RequestHead, SIGNED_NAMES_BYTES_MAX,
+};
 use crate::rpc::signature::SigningKey;
 use crate::{Error, Result};
 
@@ -47,7 +51,79 @@ pub struct Request<'a> {
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
 }
 
+/// The parts of a record that are not those of its request: a request itself, a cancellation, credit.
+pub(super) struct Header<'a> {
+    pub kind: &'a str,
+    pub id: CallId,
+    pub left: Duration,
+    pub credit: Option<u64>,
+}
+
 impl Request<'_> {
+    /// Returns the partition of a request: by its key, or any.
+    pub(super) fn place(&self, id: CallId, options: &CallerOptions, partitions: usize) -> TopicPartition {
+        let partition = match self.key.or(self.idempotency_key) {
+            Some(key) => partition_of_key(key, partitions),
+            None => (id.call % partitions as u64) as i32,
+        };
+        TopicPartition::new(options.calls_topic.as_str(), partition)
+    }
+
+    /// Calls a function with the record of this request, whose replies are to come to a partition of their topic.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: a header can't be signed, is too long, or there are too many; those of the function.
+    pub(super) fn with_record<T>(
+        &self,
+        header: &Header<'_>,
+        options: &CallerOptions,
+        replies_partition: i32,
+        partition: i32,
+        send: impl FnOnce(&Record<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Header { kind, left, credit, .. } = *header;
+        let id = header.id.to_bytes();
+        let signed_names = if options.key.is_some() { self.signed_names()? } else { String::new() };
+        let head = RequestHead {
+            kind,
+            id: &id,
+            method: self.method,
+            caller: &options.name,
+            reply_to: (kind == protocol::CALL).then_some((options.replies_topic.as_str(), replies_partition)),
+            deadline_ms: Some(protocol::deadline_ms(left)),
+            budget_ms: u64::try_from(left.as_millis()).ok(),
+            idempotency_key: self.idempotency_key,
+            credit,
+            signed_names: &signed_names,
+        };
+        check_bounds(&head, self.headers.len())?;
+        let fields = head.encode();
+        let mut headers: Vec<(&str, Option<&[u8]>)> = Vec::with_capacity(fields.len() + self.headers.len() + 1);
+        headers.extend(fields.iter().map(|(name, value)| (*name, Some(&**value))));
+        headers.extend_from_slice(self.headers);
+        let signature = options.key.as_ref().map(|key| key.sign_request(self.key, &headers, self.body));
+        if let Some(signature) = &signature {
+            headers.push((protocol::SIGNATURE, Some(signature)));
+        }
+        send(&Record {
+            value: Some(self.body),
+            key: self.key,
+            partition: Some(partition),
+            timestamp_ms: None,
+            headers: &headers,
+            variant: None,
+        })
+    }
+
+    /// Returns the names of the other headers, all of which a signature covers.
+    fn signed_names(&self) -> Result<String> {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(',')) {
+            return Err(Error::Invalid { reason: format!("a header named {name:?} can't be signed") });
+        }
+        Ok(names.join(","))
+    }
+
     pub(super) fn size_bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len)).sum();
         self.body.len() + self.method.len() + self.key.map_or(0, <[u8]>::len) + headers
@@ -58,7 +134,7 @@ impl Request<'_> {
 ///
 /// # Errors
 /// [`Error::Invalid`]: a header is too long, or there are too many.
-pub(super) fn check_bounds(head: &RequestHead<'_>, headers: usize) -> Result<()> {
+fn check_bounds(head: &RequestHead<'_>, headers: usize) -> Result<()> {
     let fields = [
         ("the method's name", head.method.len(), NAME_BYTES_MAX),
         ("the caller's name", head.caller.len(), NAME_BYTES_MAX),
