@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from awoke.console.web import application
+from awoke.console.web import application, live
 from awoke.console.web.page import Asked, NoSuchPage
 
 HOST = "shop.example"
@@ -34,6 +34,7 @@ def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(asked: Asked) -> Any:
         raise NoSuchPage("it is not here")
 
+    monkeypatch.setattr(live, "FIRST_S", 0.1)  # The end of a console waits for its question to the brokers.
     monkeypatch.setattr(application, "PAGES", [each._replace(function=answer) for each in application.PAGES])
     monkeypatch.setattr(application, "ACTIONS", [each._replace(function=answer) for each in application.ACTIONS])
 

@@ -52,7 +52,8 @@ def tasks() -> list[str]:
     """Returns the names of this process's threads, the first one included."""
     found = []
     for task in sorted(Path("/proc/self/task").iterdir(), key=lambda each: int(each.name)):
-        found.append((task / "comm").read_text().strip())
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
+            found.append((task / "comm").read_text().strip())
     return found
 
 

@@ -18,6 +18,7 @@ from awoke.console.web.grants import Role
 from awoke.console.web.page import Asked, Done, Page, PageAction
 from awoke.console.web.rendering import TEMPLATES
 from awoke.settings import load
+from tests.support.clusters import MockCluster
 from tests.unit.console.web.fakes import HOSTILE, FakeLive, assert_read_only, console, hostile, parts_of, report
 
 FORM = re.compile(r'<form[^>]*method="post".*?</form>', re.DOTALL)
@@ -186,10 +187,10 @@ def test_the_page_of_one_hostile_thing_is_harmless(path: str) -> None:
     assert "\x1b" not in found.text
 
 
-def test_a_mounted_console_allows_no_action_and_shows_no_payload_by_default() -> None:
+def test_a_mounted_console_allows_no_action_and_shows_no_payload_by_default(mock_cluster: MockCluster) -> None:
     from awoke.console import asgi
 
-    web = asgi("shop", settings=load({"bootstrap_servers": "127.0.0.1:1"}).values)
+    web = asgi("shop", settings=load({"bootstrap_servers": mock_cluster.bootstrap_servers}).values)
     with TestClient(web, base_url="http://localhost", follow_redirects=False) as client:
         assert_read_only(client)
 
