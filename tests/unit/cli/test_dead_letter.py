@@ -240,7 +240,7 @@ def memory(monkeypatch: pytest.MonkeyPatch, topic: list[Any]) -> FakeMemory:
     """A dead letter topic with five letters, of which the second was sent before."""
     topic += [stored(number, error_text=f"error {number}") for number in range(5)]
     memory = FakeMemory((0, 1))
-    monkeypatch.setattr(commands, "Memory", memory)
+    monkeypatch.setattr(commands, "ReplayMemory", memory)
     monkeypatch.setattr(commands, "Sender", FakeSender)
     monkeypatch.setattr(FakeSender, "made", [])
     monkeypatch.setattr(FakeSender, "refused", ())

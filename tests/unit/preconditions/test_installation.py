@@ -12,7 +12,7 @@ import pytest
 
 from awoke import _native
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 PACKAGE = REPOSITORY / "python" / "awoke"
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 AGAIN = f"install it again with this Python: {sys.executable} -m pip install"
