@@ -6,7 +6,6 @@ from tests.shape import CHANGING, Measure, changes, first_number, measures, tabl
 
 NOT_YET = {
     "arrows between rooms",
-    "files: an option of a call",  # An option that the engine obeys is in two of its files.
     "lines of Python of the product",
     "lines of tests",
     "modules with one importer and under 100 lines",
