@@ -19,8 +19,10 @@ const ANY_PARTITION: i32 = -1;
 pub struct Delivery {
     /// The partition.
     pub partition: i32,
-    /// The offset; -1 when the broker was asked not to answer (`acks=0`).
+    /// The offset; -1 without one.
     pub offset: i64,
+    /// False if the broker was asked not to answer (`acks=0`): only then a message that was delivered has no offset.
+    pub has_answer: bool,
     /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
     pub timestamp_ms: i64,
 }
@@ -200,6 +202,9 @@ pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
                 partition: (*message).partition,
                 // librdkafka has a number of its own for none.
                 offset: (*message).offset.max(-1),
+                // With `acks=0`, librdkafka knows no more than that it sent the message.
+                has_answer: ffi::rd_kafka_message_status(message)
+                    == ffi::rd_kafka_msg_status_t::RD_KAFKA_MSG_STATUS_PERSISTED,
                 timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
             })
         } else {
