@@ -33,7 +33,7 @@ NEEDED_FILES = {
     "awoke/__init__.pyi": "",  # The package reads its own stub when it is imported.
     "awoke/_native.pyi": "",
     "awoke/py.typed": "",
-    "awoke/docs.tar.xz": ": run `make docs` before the build",
+    "awoke/pages/llms.txt": ": run `make docs` before the build",
 }
 """Files of the package, and for some of them how they are made."""
 LICENSES = ("LICENSE", "LICENSE.third-party.txt")

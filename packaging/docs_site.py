@@ -11,14 +11,13 @@ from typing import Any
 
 import yaml
 
-import docs_archive
 import docs_links
 import docs_reference
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TARGET = REPOSITORY / "target" / "docs"
-ARCHIVE = REPOSITORY / "python" / "awoke" / "docs.tar.xz"
-"""Part of wheels and source distributions; not under version control."""
+PACKAGED = REPOSITORY / "python" / "awoke" / "pages"
+"""The Markdown for `awoke docs`: part of wheels and source distributions; not under version control."""
 FOLDERS = ("docs", "examples", "bench/plots", "bench/profiles")
 """Folders of the site. Its tree is the repository's, so that a link leads to the same page in both."""
 FILES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "bench/README.md")
@@ -68,12 +67,13 @@ def build_html(target: Path) -> None:
     subprocess.run(command, cwd=target, check=True)
 
 
-def write_twins(prepared: Path, site: Path) -> None:
-    """Writes the Markdown of each page beside its HTML, under its name in the repository."""
+def write_markdown(prepared: Path, folder: Path) -> None:
+    """Writes the Markdown of each page into a folder, under its name in the repository, and the list of them."""
     for _, _, name in pages():
-        twin = site / name
+        twin = folder / name
         twin.parent.mkdir(parents=True, exist_ok=True)
         twin.write_text(docs_reference.without_directives((prepared / name).read_text()))
+    (folder / "llms.txt").write_text(llms_txt())
 
 
 def drop_unused_styles(site: Path) -> None:
@@ -101,8 +101,7 @@ def build(target: Path = TARGET) -> Path:
     shutil.rmtree(target / "site", ignore_errors=True)
     build_html(target)
     drop_unused_styles(target / "site")
-    write_twins(target / "pages", target / "site")
-    (target / "site" / "llms.txt").write_text(llms_txt())
+    write_markdown(target / "pages", target / "site")
     return target / "site"
 
 
@@ -110,7 +109,8 @@ def main() -> int:
     """Builds and checks the site. Returns the exit code: 1 if a link leads nowhere, or to another host by itself."""
     site = build()
     found = docs_links.faults(site)
-    docs_archive.pack(site, ARCHIVE)
+    shutil.rmtree(PACKAGED, ignore_errors=True)
+    write_markdown(TARGET / "pages", PACKAGED)
     for each in found:
         print(f"error: {each}", file=sys.stderr)
     print(f"{site / 'index.html'}")

@@ -14,8 +14,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 MARK = "sources.sha256"
 ROOT_FILES = ("Cargo.lock", "Cargo.toml", "pyproject.toml")
 FOLDERS = ("crates", "python/awoke")
-MADE = {".pyc", ".so", ".xz"}
-"""Suffixes of files in these folders that are built: bytecode, the extension, the documentation."""
+MADE = {".pyc", ".so"}
+"""Suffixes of files in these folders that are built: bytecode, the extension."""
+PAGES = Path("python/awoke/pages")
 FETCHED = Path("python/awoke/console/web/static/vendor")
 
 
@@ -25,7 +26,7 @@ def files(root: Path = REPOSITORY) -> Iterator[Path]:
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):
             relative = file.relative_to(root)
-            if file.is_file() and file.suffix not in MADE and FETCHED not in relative.parents:
+            if file.is_file() and file.suffix not in MADE and not {PAGES, FETCHED} & set(relative.parents):
                 yield relative
 
 

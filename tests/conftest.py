@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from awoke.testing import EmbeddedRegistry
-from awoke.testing.checks import CALLBACKS_S, OF_CALLBACKS
+from awoke.testing.runs import CALLBACKS_S, OF_CALLBACKS
 from tests.again import LONGEST, Again, seed_of_run
 from tests.support.apicurio import JAVA_LEAST, Apicurio, newest_java
 from tests.support.clusters import Cluster, MockCluster, RealCluster, unique

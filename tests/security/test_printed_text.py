@@ -24,7 +24,7 @@ from awoke.cli import dead_letter as commands
 from awoke.cli import failures, letters, output, rpc, tail
 from awoke.observe import logs
 from awoke.observe.events import JobFailed, NamedEvent, PartitionPaused
-from awoke.observe.events.log import write
+from awoke.observe.events.bus import write
 from awoke.observe.logs import ConsoleFormatter, JsonFormatter
 from awoke.observe.metrics.recorder import Health
 from awoke.observe.web.endpoint import Endpoint

@@ -11,8 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 from weakref import WeakSet
 
-from awoke.admin import Admin
-from awoke.app.app import App
+import awoke
 from awoke.errors import ConfigError
 from awoke.observe.tracing import Tracer
 from awoke.payloads.message import Outgoing, header_pairs
@@ -29,7 +28,7 @@ STATE = "awoke"
 
 
 def lifespan(
-    app: App,
+    app: awoke.App,
     *,
     callers: Iterable[str] | Mapping[str, CallerOptions] = (),
     connect: bool = True,
@@ -54,7 +53,7 @@ class WebPart:
     """The app as a part of one web application."""
 
     def __init__(
-        self, app: App, callers: Iterable[str] | Mapping[str, CallerOptions], *, connect: bool, consume: bool
+        self, app: awoke.App, callers: Iterable[str] | Mapping[str, CallerOptions], *, connect: bool, consume: bool
     ) -> None:
         self._app = app
         self._callers: dict[str, CallerOptions] = (
@@ -98,7 +97,7 @@ class WebPart:
             return
         settings = self._app.settings
         if not self._consumes:
-            with Admin(settings=settings) as admin:
+            with awoke.Admin(settings=settings) as admin:
                 admin.brokers(settings.startup_timeout_s)
         self._app.producer.flush(
             0
@@ -116,12 +115,12 @@ class WebPart:
         self._app.schemas.close(remaining_s(until_s, 1.0))
 
 
-_used: WeakSet[App] = WeakSet()
+_used: WeakSet[awoke.App] = WeakSet()
 _using = threading.Lock()
 
 
 @contextlib.contextmanager
-def in_use(app: App) -> Iterator[None]:
+def in_use(app: awoke.App) -> Iterator[None]:
     """Keeps a second web application of this process from using the app: the first to end would close its producer.
 
     Raises:
@@ -139,13 +138,13 @@ def in_use(app: App) -> Iterator[None]:
             _used.discard(app)
 
 
-def found_app(scope: Mapping[str, Any]) -> App | None:
+def found_app(scope: Mapping[str, Any]) -> awoke.App | None:
     """Returns the app of a request, from its ASGI scope; None where the web application has none. Does not block."""
     found = scope.get("state", {}).get(STATE) or getattr(getattr(scope.get("app"), "state", None), STATE, None)
-    return found if isinstance(found, App) else None
+    return found if isinstance(found, awoke.App) else None
 
 
-def app_of(scope: Mapping[str, Any]) -> App:
+def app_of(scope: Mapping[str, Any]) -> awoke.App:
     """Returns the app of a request, from its ASGI scope. Does not block.
 
     Raises:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -16,15 +17,14 @@ from awoke.cli.app_types import KeepSecrets, OfApp, check_keeps, check_with_app,
 from awoke.cli.commands import group
 from awoke.cli.letters import Error, Handler, Key, Since
 from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
-from awoke.cli.output import KEPT, say, say_json
+from awoke.cli.output import KEPT, ask, say, say_json
 from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import aligned, plural, time_of
 from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes, text
-from awoke.cli.targets import Targets
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
 from awoke.operate.dead_letters.replays import ReplayMemory, Sender
-from awoke.operate.dead_letters.targets import summary
+from awoke.operate.dead_letters.targets import ReplayTargets, shortened, summary
 from awoke.text.printable import printable
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ JSON_INTEGER_MAX = 1 << 63
 
 Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")]
+FOREIGN_MAX = 10
+"""The most foreign topics that an operator is asked about. More are refused together."""
 
 
 @app.command("list")
@@ -115,7 +117,7 @@ def summarize(
             say_json(msgspec.json.encode({by: name, **group.as_dict()}).decode())
         return
     rows: list[tuple[str, ...]] = [("count", by, "first", "last", "at", "example")]
-    rows += [(str(group.count), shortened(name), *group.cells()) for name, group in found]
+    rows += [(str(group.count), in_column(name), *group.cells()) for name, group in found]
     for line in aligned(rows, is_left=True):
         say(line)
 
@@ -305,7 +307,7 @@ class Group:
     def cells(self) -> tuple[str, ...]:
         """Returns the times and the example for a table."""
         partition, offset = self.example.place
-        return time_of(self.first_ms), time_of(self.last_ms), f"{partition}:{offset}", shortened(self.example.error)
+        return time_of(self.first_ms), time_of(self.last_ms), f"{partition}:{offset}", in_column(self.example.error)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the group for a program."""
@@ -339,7 +341,7 @@ def key_by(parts: DecodedParts | None, letter: Letter) -> str | None:
 def cells(letter: Letter, full: bool, parts: DecodedParts | None = None) -> tuple[str, ...]:
     """Returns a dead letter as a row, with its key by an app's types if `parts` has them."""
     origin = letter.origin
-    error = printable(letter.error) if full else shortened(letter.error)
+    error = printable(letter.error) if full else in_column(letter.error)
     shown = key_by(parts, letter) if full else None
     key = "" if shown is None else f" key {shown}"
     return (
@@ -352,7 +354,7 @@ def cells(letter: Letter, full: bool, parts: DecodedParts | None = None) -> tupl
     )
 
 
-def shortened(words: str) -> str:
+def in_column(words: str) -> str:
     """Returns text shortened to the width of a table's column."""
     shown = printable(words[: ERROR_WIDTH + 1])
     return shown if len(shown) <= ERROR_WIDTH else shown[: ERROR_WIDTH - 1] + "…"
@@ -401,3 +403,50 @@ def whole(letter: Letter, key: str | None = None, value: str | None = None) -> s
 def block(value: object) -> str:
     """Returns text of several lines, indented so that no line looks like the next field."""
     return printable(str(value), KEPT).replace("\n", "\n    ")
+
+
+class Targets(ReplayTargets):
+    """The target topics of one replay, and the questions about them."""
+
+    def __init__(self, to: str | None, app: str | None, granted: Collection[str]) -> None:
+        super().__init__(to, (lambda topic: False) if app is None else reads_of(app), granted)
+        self._app = app
+
+    def is_granted(self, letters: Sequence[Letter]) -> bool:
+        """Returns whether the operator has named every target with `--yes-to`."""
+        return {self.of(each) for each in letters} <= self._granted
+
+    def confirmed(self, letters: Sequence[Letter]) -> list[Letter]:
+        """Asks about each foreign topic; returns the letters whose topic is known or confirmed.
+
+        Raises:
+            ConfigError: There is no terminal to ask at, or there are too many foreign topics.
+        """
+        foreign = self.foreign(letters)
+        if not foreign:
+            return list(letters)
+        if len(foreign) > FOREIGN_MAX or not sys.stdin.isatty():
+            raise ConfigError(self._refusal(foreign), "--yes-to")
+        refused = {topic for topic, count in foreign.most_common() if not ask(self._question(topic, count))}
+        return [each for each in letters if self.of(each) not in refused]
+
+    def _who(self) -> str:
+        return "only the letters name it" if self._app is None else f"no route of {self._app} reads it"
+
+    def _question(self, topic: str, count: int) -> str:
+        return f"Send {count} to {shortened(topic)}? It is a foreign topic: {self._who()}."
+
+    def _refusal(self, foreign: Counter[str]) -> str:
+        return (
+            f"foreign topics: {summary(foreign)}; any client that may write dead letters can name them. "
+            "Say --app MODULE:APP, whose routes' topics are known, --yes-to TOPIC for each, or --to TOPIC for all; "
+            "or answer at a terminal"
+        )
+
+
+def reads_of(app: str) -> Callable[[str], bool]:
+    """Returns what tells whether an app's routes read a topic, by its name or by a pattern."""
+    from awoke.app.application import find_app  # Imported here, because other commands need no app.
+
+    found = find_app(app)
+    return lambda topic: topic in found.read_topics or any(each.matches(topic) for each in found.patterns)

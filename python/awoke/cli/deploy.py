@@ -28,10 +28,10 @@ def grafana() -> None:
 
 @app.command("alerts")
 def alerts() -> None:
-    """Print the alert rules for Prometheus, as JSON, which is YAML."""
-    from awoke.operate.deploy.alerts import rules
+    """Print the alert rules for Prometheus, as YAML."""
+    from awoke.operate.deploy import manifests
 
-    _print(json.dumps(rules(), indent=2))
+    _print(manifests.alerts())
 
 
 @app.command("kubernetes")

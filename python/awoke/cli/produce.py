@@ -10,25 +10,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 import typer
 
 import awoke
 from awoke.cli.commands import command
-from awoke.cli.encoding_options import (
-    EncodeKey,
-    EncodeValue,
-    KeyMessage,
-    KeySubject,
-    PartOptions,
-    ValueMessage,
-    ValueSubject,
-    encoded_parts,
-    encoders,
-    open_encoding,
-)
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
 from awoke.cli.registry_options import RegistryUrl
@@ -36,13 +24,27 @@ from awoke.cli.tables import plural
 from awoke.errors import AwokeError
 
 if TYPE_CHECKING:
-    from awoke.cli.encoding.documents import WriteDocument
+    from awoke.cli.encoding.documents import SubjectWriters, WriteDocument
     from awoke.payloads.registry.schema import Part
 
 WINDOW = 50_000
 """The most messages without an answer. At this number the command waits for the older half."""
 REFRESH_S = 0.1
 """The interval of the progress bar. An update for each line would cost more than sending it."""
+EncodeValue = Annotated[
+    bool, typer.Option("--encode", help="Each value is JSON, and is written in the latest schema of its subject.")
+]
+ValueSubject = Annotated[str | None, typer.Option(help="With --encode: the subject, if it is not TOPIC-value.")]
+ValueMessage = Annotated[
+    str | None, typer.Option(help="With --encode: the message of a Protobuf schema that has several.")
+]
+EncodeKey = Annotated[
+    bool, typer.Option("--encode-key", help="Each key is JSON, and is written in the latest schema of its subject.")
+]
+KeySubject = Annotated[str | None, typer.Option(help="With --encode-key: the subject, if it is not TOPIC-key.")]
+KeyMessage = Annotated[
+    str | None, typer.Option(help="With --encode-key: the message of a Protobuf schema that has several.")
+]
 
 
 class LineError(AwokeError):
@@ -280,3 +282,57 @@ def size_of(stream: BinaryIO) -> int | None:
     """Returns the size of a file in bytes; `None` for a pipe or a terminal."""
     status = os.fstat(stream.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+class PartOptions(NamedTuple):
+    """The options about the encoding of keys, or of values."""
+
+    part: Part
+    is_encoded: bool
+    subject: str | None = None
+    message: str | None = None
+
+    def check(self) -> None:
+        """Checks that the options do not contradict one another.
+
+        Raises:
+            typer.BadParameter: They do.
+        """
+        needed = "--encode" if self.part == "value" else "--encode-key"
+        for name, given in (("subject", self.subject), ("message", self.message)):
+            if given is not None and not self.is_encoded:
+                raise typer.BadParameter(f"needs {needed}", param_hint=f"--{self.part}-{name}")
+
+
+def encoded_parts(*options: PartOptions) -> list[PartOptions]:
+    """Returns the options of the parts that are encoded.
+
+    Raises:
+        typer.BadParameter: Options contradict one another.
+    """
+    for each in options:
+        each.check()
+    return [each for each in options if each.is_encoded]
+
+
+def open_encoding(registry_url: str | None) -> SubjectWriters:
+    """Returns what encodes keys and values, as a context manager.
+
+    Raises:
+        ConfigError: No registry is set.
+    """
+    from awoke.cli.encoding.documents import SubjectWriters  # Here, because it loads HTTP and formats.
+
+    return SubjectWriters(registry_url)
+
+
+def encoders(encoding: SubjectWriters, topic: str, parts: list[PartOptions]) -> dict[str, WriteDocument]:
+    """Returns the encoders for a topic. Blocks for the registry, which is asked once for each subject.
+
+    Raises:
+        AwokeError: The registry gives no schema, or the schema can't be used.
+    """
+    from awoke.cli.encoding.documents import WrittenSubject
+
+    names = {each.part: each.subject or f"{topic}-{each.part}" for each in parts}
+    return {each.part: encoding.writer(WrittenSubject(each.part, names[each.part], each.message)) for each in parts}

@@ -12,8 +12,8 @@ from types import FrameType
 from typing import Any
 
 from awoke._native import Batch, Message
+from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError
-from awoke.preconditions.signatures import signature_of
 
 CONTAINERS: dict[str, Any] = {"Message": Message, "Batch": Batch}
 OF_AWOKE = re.compile(r"\b(Message|Batch)\b|\bawoke\.\w|\b(Header|Service|Depends)\(|\b(Value|Key)\[")

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from awoke._native import DeliveryHandle
 from awoke.declare.consumer import Consumer
+from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError, HandlerDidNotRun
-from awoke.preconditions.signatures import signature_of
 
 Kind = Literal["def", "async def", "generator", "async generator"]
 

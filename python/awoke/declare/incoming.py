@@ -8,8 +8,8 @@ from types import CoroutineType
 from typing import Any
 
 from awoke.declare.handlers import kind_of
+from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError, HandlerDidNotRun
-from awoke.preconditions.signatures import signature_of
 from awoke.waiting.drive import run_now
 
 Incoming = Callable[[Any, Callable[[Any], Any]], Any]

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError
-from awoke.preconditions.signatures import signature_of
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,6 @@ from typing import Any
 from django.db import DatabaseError, connections
 
 import awoke
-from awoke.admin import Admin
 from awoke.declare.starts import Start
 from awoke.django.models import OutboxMessage
 from awoke.django.outbox import CHANNEL
@@ -159,7 +158,7 @@ class Relay:
 
     def _make_topic(self) -> None:
         settings = self._app.settings
-        with Admin(settings=settings) as admin:
+        with awoke.Admin(settings=settings) as admin:
             try:
                 admin.describe_topic(self._name, settings.startup_timeout_s)
             except UnknownTopic:

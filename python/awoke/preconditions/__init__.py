@@ -1,1 +1,1 @@
-"""What must hold before anything runs: the installation, extras, arguments and signatures."""
+"""What must hold before anything runs: the installation, extras and arguments."""

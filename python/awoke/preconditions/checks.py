@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from awoke.errors import ConfigError
-from awoke.text.printable import printable
-from awoke.text.secrets import shown_value
 
 
 def whole(owner: str, name: str, value: object, least: int, setting: str) -> None:
@@ -78,46 +75,6 @@ def topic(owner: str, name: str, value: str) -> None:
     if not TOPIC.fullmatch(value) or value in (".", ".."):
         text = "a topic's name has 1 to 249 letters (a-z, A-Z), digits, and the characters . _ -"
         raise ConfigError(f"{owner}: {name} {value!r}: {text}", name)
-
-
-def text_of_c(properties: Mapping[str, str]) -> None:
-    """Refuses properties with a zero byte, where a text of C ends. It may be a secret: the error does not quote it.
-
-    Raises:
-        ConfigError: says the property.
-    """
-    for name, value in properties.items():
-        if "\0" in name + value:
-            raise ConfigError(f"property {printable(name)!r}: must not have a zero byte", name)
-
-
-def addresses(properties: Mapping[str, str]) -> None:
-    """Refuses a user and a password in the addresses of brokers, where librdkafka takes them for a part of the name.
-
-    Raises:
-        ConfigError: does not quote them.
-    """
-    for name in ("bootstrap.servers", "metadata.broker.list"):
-        if "@" in properties.get(name, ""):
-            text = (
-                "has an address with a user; an address is host:port, and the user is sasl.username and sasl.password"
-            )
-            raise ConfigError(f"property {name!r}: {text}", name)
-
-
-def readable_files(properties: Mapping[str, object]) -> None:
-    """Refuses properties of librdkafka's that name a file which can't be read: its own error does not name it.
-
-    Raises:
-        ConfigError: says the property, the file and why.
-    """
-    for name, value in properties.items():
-        if name.endswith(".location") and isinstance(value, str) and value not in ("", "probe"):
-            try:
-                os.stat(value)
-            except OSError as error:
-                text = f"property {name!r}: {shown_value(name, value)!r} can't be read: {error.strerror}"
-                raise ConfigError(text, name) from None
 
 
 def is_number(value: Any) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from awoke.errors import ConfigError
-from awoke.preconditions import checks
 from awoke.settings.fields import Settings
 from awoke.settings.oauth import ClientProperties, TokenSource
+from awoke.text.printable import printable
+from awoke.text.secrets import shown_value
 
 KafkaValue = str | int | float | bool
 
@@ -64,9 +66,9 @@ def client_properties(settings: Settings, **more: str) -> ClientProperties:
         ConfigError: A property has a zero byte, an address a user, or a file can't be read.
     """
     given = {"bootstrap.servers": settings.bootstrap_servers, **settings.kafka}
-    checks.text_of_c(given)
-    checks.addresses(given)
-    checks.readable_files(settings.kafka)
+    check_text_of_c(given)
+    check_addresses(given)
+    check_readable_files(settings.kafka)
     statistics = (
         {} if settings.metrics_port is None and not settings.console else {"statistics.interval.ms": STATISTICS_MS}
     )
@@ -82,3 +84,43 @@ def client_properties(settings: Settings, **more: str) -> ClientProperties:
     )
     properties.token_source = None if settings.oauth_token is None else TokenSource(settings.oauth_token)
     return properties
+
+
+def check_text_of_c(properties: Mapping[str, str]) -> None:
+    """Refuses properties with a zero byte, where a text of C ends. It may be a secret: the error does not quote it.
+
+    Raises:
+        ConfigError: says the property.
+    """
+    for name, value in properties.items():
+        if "\0" in name + value:
+            raise ConfigError(f"property {printable(name)!r}: must not have a zero byte", name)
+
+
+def check_addresses(properties: Mapping[str, str]) -> None:
+    """Refuses a user and a password in the addresses of brokers, where librdkafka takes them for a part of the name.
+
+    Raises:
+        ConfigError: does not quote them.
+    """
+    for name in ("bootstrap.servers", "metadata.broker.list"):
+        if "@" in properties.get(name, ""):
+            text = (
+                "has an address with a user; an address is host:port, and the user is sasl.username and sasl.password"
+            )
+            raise ConfigError(f"property {name!r}: {text}", name)
+
+
+def check_readable_files(properties: Mapping[str, object]) -> None:
+    """Refuses properties of librdkafka's that name a file which can't be read: its own error does not name it.
+
+    Raises:
+        ConfigError: says the property, the file and why.
+    """
+    for name, value in properties.items():
+        if name.endswith(".location") and isinstance(value, str) and value not in ("", "probe"):
+            try:
+                os.stat(value)
+            except OSError as error:
+                text = f"property {name!r}: {shown_value(name, value)!r} can't be read: {error.strerror}"
+                raise ConfigError(text, name) from None

@@ -14,8 +14,18 @@ import awoke
 from awoke.app import application
 from awoke.cli import dead_letter as commands
 from awoke.cli import letters
-from awoke.cli.dead_letter import Group, as_document, cells, confirm_all, in_range, left_out, report, shortened, whole
-from awoke.cli.targets import Targets
+from awoke.cli.dead_letter import (
+    Group,
+    Targets,
+    as_document,
+    cells,
+    confirm_all,
+    in_column,
+    in_range,
+    left_out,
+    report,
+    whole,
+)
 from awoke.operate.dead_letters.letters import Letter, letter_of
 from awoke.payloads import dead_letter as form
 from awoke.payloads.registry import Schema, SchemaRegistry
@@ -77,7 +87,7 @@ def test_errors_and_keys_are_complete_if_that_is_wanted() -> None:
     [("x" * 60, "x" * 60), ("x" * 61, "x" * 59 + "…"), ("\x1b" * 30, r"\x1b" * 14 + r"\x1" + "…"), ("", "")],
 )
 def test_text_is_shortened_to_the_width_of_its_column_after_its_escapes(words: str, shown: str) -> None:
-    assert shortened(words) == shown
+    assert in_column(words) == shown
 
 
 def test_a_summary_counts_by_a_field_the_most_frequent_first(topic: list[Any]) -> None:
@@ -325,7 +335,7 @@ def test_known_topics_are_confirmed_together_and_foreign_ones_one_by_one(monkeyp
         return True
 
     monkeypatch.setattr(commands, "confirm", answer)
-    monkeypatch.setattr("awoke.cli.targets.ask", answer)
+    monkeypatch.setattr("awoke.cli.dead_letter.ask", answer)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     chosen = [letter(0, topic="signups"), letter(1, topic="orders"), letter(2, topic="signups")]
     known = Targets(None, "examples.hello:app", [])

@@ -1,98 +1,58 @@
-"""`awoke docs`: text where there is no browser with windows, and pages over HTTP where there is one."""
+"""`awoke docs` prints pages, which it finds by the names that users give them."""
 
 from __future__ import annotations
 
-import signal
-import urllib.request
-import webbrowser
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from awoke.cli import docs_pages
-from awoke.cli.docs import answer_to, has_browser
-from awoke.cli.docs_pages import Documentation
+from awoke.cli import docs as docs_command
 from awoke.cli.main import command_line
-from tests.support.processes import Process
 
-FILES = {
-    "index.html": b"<h1>Start</h1>",
-    "404.html": b"<h1>Not found</h1>",
-    "llms.txt": b"# awoke\n\n- [Calls](docs/rpc.md)\n",
-    "docs/rpc.md": b"# Calls\n\nOver Kafka.\n",
-    "docs/rpc/index.html": b"<h1>Calls</h1>",
-    "main.css": b"h1 {}",
-}
-WITHIN_S = 60
+PAGES = ("README.md", "docs/README.md", "docs/rpc.md", "docs/errors/UnknownTopic.md", "docs/how_to/retry.md")
 
 
 @pytest.fixture
-def documentation(monkeypatch: pytest.MonkeyPatch) -> Documentation:
-    found = Documentation(FILES)
-    monkeypatch.setattr(docs_pages, "installed", lambda: found)
-    return found
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pages that hold their own names."""
+    for name in (*PAGES, docs_command.INDEX):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}\n")
+    monkeypatch.setattr(docs_command, "PAGES", tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "page"),
     [
-        (["rpc"], "# Calls\n\nOver Kafka.\n"),
-        ([], "# awoke\n\n- [Calls](docs/rpc.md)\n"),
-        (["--text", "rpc"], "# Calls\n\nOver Kafka.\n"),
+        ([], "llms.txt"),
+        (["errors/UnknownTopic"], "docs/errors/UnknownTopic.md"),
+        (["docs/errors/unknowntopic.md"], "docs/errors/UnknownTopic.md"),
+        (["how_to/retry/"], "docs/how_to/retry.md"),
+        (["rpc"], "docs/rpc.md"),
+        (["README"], "README.md"),
+        (["docs/README.md"], "docs/README.md"),
     ],
 )
-def test_a_page_is_printed_where_no_people_read(documentation: Documentation, words: list[str], said: str) -> None:
+def test_a_page_is_printed(pages: Path, words: list[str], page: str) -> None:
     done = CliRunner().invoke(command_line(["docs"]), ["docs", *words])
-    assert (done.exit_code, done.output) == (0, said)
+    assert (done.exit_code, done.output) == (0, f"# {page}\n")
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "kind", "body"),
+    ("name", "said"),
     [
-        ("/", "200 OK", "text/html; charset=utf-8", b"<h1>Start</h1>"),
-        ("/docs/rpc/", "200 OK", "text/html; charset=utf-8", b"<h1>Calls</h1>"),
-        ("/docs/rp%63.md", "200 OK", "text/plain; charset=utf-8", b"# Calls\n\nOver Kafka.\n"),
-        ("/main.css", "200 OK", "text/css; charset=utf-8", b"h1 {}"),
-        ("/../docs.py", "404 Not Found", "text/html; charset=utf-8", b"<h1>Not found</h1>"),
+        ("errors/UnknownTopc", "there is no page 'errors/UnknownTopc': did you mean errors/UnknownTopic?"),
+        ("zzz", "there is no page 'zzz'; `awoke docs` lists all pages"),
     ],
 )
-def test_a_file_is_served_with_its_type(path: str, status: str, kind: str, body: bytes) -> None:
-    head, _, found = answer_to(Documentation(FILES), path).partition(b"\r\n\r\n")
-    first, second, *_ = head.decode().split("\r\n")
-    assert (first, second, found) == (f"HTTP/1.1 {status}", f"Content-Type: {kind}", body)
+def test_a_page_that_does_not_exist_is_refused_with_similar_ones(pages: Path, name: str, said: str) -> None:
+    done = CliRunner().invoke(command_line(["docs"]), ["docs", name])
+    assert str(done.exception) == said
 
 
-SERVING = """
-import signal
-from awoke.cli import docs, docs_pages
-signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background processes ignore it.
-docs.serve(docs_pages.Documentation({"docs/rpc/index.html": b"Calls"}), "/docs/rpc/", lambda at: print(at, flush=True))
-"""
-
-
-def test_the_documentation_is_served_until_ctrl_c() -> None:
-    with Process("-c", SERVING, program=()) as process:
-        process.wait_for("http://127.0.0.1:")
-        with urllib.request.urlopen(process.output.strip(), timeout=WITHIN_S) as answer:
-            assert answer.read() == b"Calls"
-        process.signal(signal.SIGINT)
-        assert process.wait() == 0, process.output
-
-
-@pytest.mark.parametrize(
-    ("browser", "is_one"),
-    [
-        (webbrowser.BackgroundBrowser("firefox"), True),
-        (webbrowser.Chrome("chromium"), True),
-        (webbrowser.GenericBrowser("w3m"), False),
-        (webbrowser.Error("none"), False),
-    ],
-)
-def test_a_browser_of_the_terminal_is_none(monkeypatch: pytest.MonkeyPatch, browser: object, is_one: bool) -> None:
-    def get() -> object:
-        if isinstance(browser, Exception):
-            raise browser
-        return browser
-
-    monkeypatch.setattr(webbrowser, "get", get)
-    assert has_browser() == is_one
+def test_an_awoke_without_documentation_says_how_to_make_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(docs_command, "PAGES", tmp_path / "none")
+    done = CliRunner().invoke(command_line(["docs"]), ["docs"])
+    assert "make docs" in str(done.exception)

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from awoke.cli.encoding.documents import WrittenSubject
-from awoke.cli.encoding_options import PartOptions, encoded_parts, encoders, open_encoding
+from awoke.cli.produce import PartOptions, encoded_parts, encoders, open_encoding
 from awoke.errors import ConfigError
 
 VALUE, KEY = PartOptions("value", True), PartOptions("key", True)

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import pytest
 from typer.testing import CliRunner
 
-from awoke.cli import setting_options
 from awoke.cli.main import command_line
-from awoke.cli.setting_options import option, takes_run_settings, type_of
+from awoke.cli.run import option, takes_run_settings, texts_of, type_of
 from awoke.settings import RunSettings, Settings
 from tests.unit.cli.test_commands import help_of
 
@@ -19,12 +18,12 @@ from tests.unit.cli.test_commands import help_of
 def test_each_setting_of_a_run_is_an_option_with_its_text(name: str) -> None:
     text = " ".join(help_of("run").split())
     assert f"--{name.replace('_', '-')}" in text
-    assert setting_options.texts_of(RunSettings)[name]
+    assert texts_of(RunSettings)[name]
 
 
 @pytest.mark.parametrize("kind", [Settings, RunSettings])
 def test_each_setting_has_a_text(kind: type[Settings] | type[RunSettings]) -> None:
-    assert set(setting_options.texts_of(kind)) == set(kind.__struct_fields__)
+    assert set(texts_of(kind)) == set(kind.__struct_fields__)
 
 
 def test_defaults_are_those_of_the_settings() -> None:

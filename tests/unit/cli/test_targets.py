@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from awoke.cli import targets
-from awoke.cli.targets import FOREIGN_MAX, Targets
+from awoke.cli import dead_letter
+from awoke.cli.dead_letter import FOREIGN_MAX, Targets
 from awoke.errors import AppNotFound, ConfigError
 from awoke.operate.dead_letters.letters import Letter
 from awoke.operate.dead_letters.targets import shortened
@@ -38,7 +38,7 @@ class Operator:
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Operator]:
     def sits(*answers: bool) -> Operator:
         operator = Operator(*answers)
-        monkeypatch.setattr(targets, "ask", operator)
+        monkeypatch.setattr(dead_letter, "ask", operator)
         monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
         return operator
 

@@ -63,7 +63,7 @@ def test_a_good_wheel_passes(make: Make, capsys: pytest.CaptureFixture[str]) -> 
         ("awoke/__init__.pyi", "awoke/__init__.pyi is missing"),
         ("awoke/_native.pyi", "awoke/_native.pyi is missing"),
         ("awoke/py.typed", "awoke/py.typed is missing"),
-        ("awoke/docs.tar.xz", "awoke/docs.tar.xz is missing: run `make docs`"),
+        ("awoke/pages/llms.txt", "awoke/pages/llms.txt is missing: run `make docs`"),
         (f"{INFO}/licenses/LICENSE", "licenses/LICENSE is missing"),
         (f"{INFO}/licenses/LICENSE.third-party.txt", "LICENSE.third-party.txt is missing: run packaging/notices.py"),
         (f"{INFO}/sboms/awoke.cdx.json", "no bill of materials names librdkafka, LZ4, OpenSSL"),

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import docs_archive
 import docs_links
 import docs_reference
 import docs_site
-from awoke.cli.docs_pages import Documentation, installed
+from awoke.cli.docs import page_file
 from awoke.errors import page_command
 
 
@@ -35,7 +34,7 @@ def test_the_site_is_whole_and_asks_no_other_host(tmp_path: Path) -> None:
         assert f"({name})" in (site / "llms.txt").read_text()
         assert (site / name).read_text().startswith("# ")
     assert "#### Producer.produce(" in (site / "docs" / "awoke.md").read_text()
-    check_command(Documentation({file.relative_to(site).as_posix(): b"" for file in site.rglob("*") if file.is_file()}))
+    check_command(site)
 
 
 def test_a_style_sheet_that_no_page_loads_is_left_out(tmp_path: Path) -> None:
@@ -48,23 +47,10 @@ def test_a_style_sheet_that_no_page_loads_is_left_out(tmp_path: Path) -> None:
     assert [each.name for each in styles.rglob("*.css")] == ["main.modern.css"]
 
 
-def check_command(documentation: Documentation) -> None:
-    """Each page is found by `awoke docs`, and so is the page that an error names."""
+def check_command(site: Path) -> None:
+    """`awoke docs` finds each page, and so the page that an error names."""
     for _, _, name in docs_site.pages():
-        page = documentation.page(name)
-        assert page == name
-        assert documentation.file(documentation.path(page)) is not None, page
-    commands = {page_command(each) for each in docs_reference.error_classes()} - {None}
+        assert page_file(site, name) == site / name
+    commands = {page_command(error) for error in docs_reference.error_classes()} - {None}
     assert len(commands) > 40
-    assert all(documentation.page(str(each).removeprefix("awoke docs ")) for each in commands)
-
-
-def test_the_archive_of_a_site_depends_on_its_contents_alone(tmp_path: Path) -> None:
-    site, archives = tmp_path / "site", [tmp_path / "first", tmp_path / "second"]
-    (site / "docs").mkdir(parents=True)
-    (site / "docs" / "rpc.md").write_text("# Calls")
-    for archive in archives:
-        (site / "index.html").write_text("<h1>Start</h1>")
-        docs_archive.pack(site, archive)
-    assert archives[0].read_bytes() == archives[1].read_bytes()
-    assert installed(archives[0]).files == {"docs/rpc.md": b"# Calls", "index.html": b"<h1>Start</h1>"}
+    assert all(page_file(site, str(command).removeprefix("awoke docs ")) for command in commands)

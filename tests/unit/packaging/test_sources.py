@@ -27,7 +27,7 @@ def test_a_changed_or_added_source_changes_the_hash(checkout: Path, name: str) -
 
 @pytest.mark.parametrize(
     "name",
-    ["python/awoke/_native.abi3.so", "python/awoke/docs.tar.xz", f"{sources.FETCHED}/uPlot.min.css", "README.md"],
+    ["python/awoke/_native.abi3.so", "python/awoke/pages/docs/rpc.md", f"{sources.FETCHED}/uPlot.min.css", "README.md"],
 )
 def test_what_is_built_or_fetched_changes_nothing(checkout: Path, name: str) -> None:
     before = sources.digest(checkout)

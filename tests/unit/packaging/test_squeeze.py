@@ -12,7 +12,7 @@ import pytest
 import squeeze
 
 NOISE = bytes(zlib.crc32(b"%d" % number) % 256 for number in range(300))
-CONTENTS = {"awoke/__init__.py": b"", "awoke/_native.abi3.so": b"code " * 2_000, "awoke/docs.tar.xz": NOISE}
+CONTENTS = {"awoke/__init__.py": b"", "awoke/_native.abi3.so": b"code " * 2_000, "awoke/picture.png": NOISE}
 WRITTEN_AT = (2026, 11, 27, 9, 30, 58)
 
 
@@ -54,7 +54,7 @@ def test_what_is_not_smaller_is_stored(wheel: Path) -> None:
     assert methods == {
         "awoke/__init__.py": zipfile.ZIP_STORED,
         "awoke/_native.abi3.so": zipfile.ZIP_DEFLATED,
-        "awoke/docs.tar.xz": zipfile.ZIP_STORED,
+        "awoke/picture.png": zipfile.ZIP_STORED,
     }
 
 

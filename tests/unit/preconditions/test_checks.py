@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pytest
 
@@ -82,31 +81,6 @@ def test_a_name_that_no_broker_takes_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=r"^route: output .*: a topic's name has 1 to 249 letters") as error:
         checks.topic("route", "output", name)
     assert error.value.property == "output"
-
-
-@pytest.mark.parametrize("properties", [{"sasl.password": "canary\0x"}, {"sasl.\0x": "canary"}])
-def test_a_zero_byte_is_refused_without_the_value(properties: dict[str, str]) -> None:
-    checks.text_of_c({"sasl.password": "canary"})
-    with pytest.raises(ConfigError, match="must not have a zero byte") as error:
-        checks.text_of_c(properties)
-    assert "canary" not in str(error.value)
-    assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("name", ["bootstrap.servers", "metadata.broker.list"])
-def test_a_user_in_an_address_is_refused_without_it(name: str) -> None:
-    checks.addresses({name: "a:1,b:2", "sasl.username": "me@host"})
-    with pytest.raises(ConfigError, match=f"property '{name}': has an address with a user") as error:
-        checks.addresses({name: "a:1,canary@b:2"})
-    assert "canary" not in str(error.value)
-
-
-def test_a_file_that_can_not_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
-    there: dict[str, Any] = {"ssl.ca.location": str(tmp_path), "ssl.certificate.location": "", "a": "/nowhere"}
-    checks.readable_files({**there, "ssl.crl.location": "probe", "ssl.key.location": 5})
-    with pytest.raises(ConfigError, match=r"location': '/nowhere/ca\.pem' can't be read: No such file") as error:
-        checks.readable_files({"ssl.ca.location": "/nowhere/ca.pem"})
-    assert error.value.property == "ssl.ca.location"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from awoke.errors import ConfigError
 from awoke.settings import Settings, client_properties, load, number, properties_of
-from awoke.settings.kafka import poll_interval_s
+from awoke.settings.kafka import check_addresses, check_readable_files, check_text_of_c, poll_interval_s
 from awoke.settings.oauth import OAuthToken
 
 
@@ -84,3 +84,28 @@ def test_a_property_that_librdkafka_would_misread_is_refused_without_its_secret(
         client_properties(settings)
     assert refused.value.property == name
     assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize("properties", [{"sasl.password": "canary\0x"}, {"sasl.\0x": "canary"}])
+def test_a_zero_byte_is_refused_without_the_value(properties: dict[str, str]) -> None:
+    check_text_of_c({"sasl.password": "canary"})
+    with pytest.raises(ConfigError, match="must not have a zero byte") as error:
+        check_text_of_c(properties)
+    assert "canary" not in str(error.value)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["bootstrap.servers", "metadata.broker.list"])
+def test_a_user_in_an_address_is_refused_without_it(name: str) -> None:
+    check_addresses({name: "a:1,b:2", "sasl.username": "me@host"})
+    with pytest.raises(ConfigError, match=f"property '{name}': has an address with a user") as error:
+        check_addresses({name: "a:1,canary@b:2"})
+    assert "canary" not in str(error.value)
+
+
+def test_a_file_that_can_not_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    there: dict[str, Any] = {"ssl.ca.location": str(tmp_path), "ssl.certificate.location": "", "a": "/nowhere"}
+    check_readable_files({**there, "ssl.crl.location": "probe", "ssl.key.location": 5})
+    with pytest.raises(ConfigError, match=r"location': '/nowhere/ca\.pem' can't be read: No such file") as error:
+        check_readable_files({"ssl.ca.location": "/nowhere/ca.pem"})
+    assert error.value.property == "ssl.ca.location"

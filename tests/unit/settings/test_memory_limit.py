@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from awoke import settings
-from awoke.settings.memory_limit import MEGABYTE, fitting_mb, memory_limit_bytes
+from awoke.settings.loading import MEGABYTE, fitting_mb, memory_limit_bytes
 
 
 def system(root: Path, groups: str, **limits: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from awoke.testing.checks import CALLBACKS_S, GRACE_S, Baseline
+from awoke.testing.runs import CALLBACKS_S, GRACE_S, Baseline
 from tests.support.inner_tests import inner
 
 pytest_plugins = ["pytester"]
@@ -124,7 +124,7 @@ def end(kept: Any) -> None:
 def test_a_thread_or_a_client_that_is_left_behind_fails_the_test(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, code: str, text: str
 ) -> None:
-    monkeypatch.setattr("awoke.testing.checks.GRACE_S", 0.01)
+    monkeypatch.setattr("awoke.testing.runs.GRACE_S", 0.01)
     test = f"""
 import awoke.testing
 from tests.unit.testing.test_checks import KEPT as kept

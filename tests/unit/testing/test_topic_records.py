@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import awoke
-import awoke.testing.topic_records
+import awoke.testing.runs
 from awoke.testing.recordings.recording import read_recording
 from awoke.testing.recordings.replay import replay
 from tests.support.inner_tests import inner

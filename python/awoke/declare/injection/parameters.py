@@ -11,8 +11,8 @@ from awoke.declare.annotations import hint_of, said
 from awoke.declare.handlers import Kind, does_not_fit, kind_of
 from awoke.declare.injection.markers import SCOPES, Depends, Scope
 from awoke.declare.injection.sources import MISSING, OfFunction, PerCall, Source, received_by, source_of
+from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError
-from awoke.preconditions.signatures import signature_of
 
 FIRST = (
     inspect.Parameter.POSITIONAL_ONLY,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from awoke.observe.metrics import catalogue
 from awoke.observe.metrics.catalogue import Metric
 
-BY_NAME = {each.name: each for each in catalogue.CATALOGUE}
-
 RATE = "$__rate_interval"
 """Grafana's own interval: long enough for a rate at every zoom."""
 
@@ -14,11 +12,6 @@ RATE = "$__rate_interval"
 def rate(metric: Metric, by: tuple[str, ...], interval: str) -> str:
     """Returns the sum of a counter's rates per second."""
     return f"sum by ({', '.join(by)}) (rate({metric.name}[{interval}]))"
-
-
-def increase(metric: Metric, by: tuple[str, ...], interval: str) -> str:
-    """Returns how much a counter has grown."""
-    return f"sum by ({', '.join(by)}) (increase({metric.name}[{interval}]))"
 
 
 def quantile(share: float, metric: Metric, by: tuple[str, ...], interval: str) -> str:

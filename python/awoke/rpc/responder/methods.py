@@ -13,9 +13,9 @@ import msgspec
 
 from awoke.declare.handlers import check_ran, kind_of
 from awoke.declare.injection.sources import is_marked
+from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError, RpcError
 from awoke.payloads.registry.schemas import Schemas
-from awoke.preconditions.signatures import signature_of
 from awoke.rpc import forms
 from awoke.rpc.call_options import CALLER_WORDS
 from awoke.rpc.context import current

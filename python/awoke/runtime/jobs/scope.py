@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 from awoke._native import Signal
 from awoke.declare.handlers import check_ran
+from awoke.declare.signatures import signature_of
 from awoke.errors import ClosedError
 from awoke.observe.events import BackgroundFailure, Events
 from awoke.observe.ledger import Ledger, place_of_caller
-from awoke.preconditions.signatures import signature_of
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wait
 from awoke.waiting.drive import drive, elsewhere, until

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from awoke.testing.registry.json_parsing import JsonSchema, Located, resolve
+from awoke.testing.registry.parsing import JsonSchema, Located, resolve
 
 TYPES = frozenset({"null", "boolean", "object", "array", "number", "integer", "string"})
 ANNOTATIONS = frozenset({"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description"})

@@ -9,8 +9,8 @@ from typing import Any
 from awoke.payloads.formats import avro_resolution
 from awoke.payloads.formats.avro_resolution import AvroSchema
 from awoke.payloads.registry.schema import Schema
-from awoke.testing.registry import avro_parsing, json_parsing, json_rules
-from awoke.testing.registry.json_parsing import JsonSchema
+from awoke.testing.registry import json_rules
+from awoke.testing.registry.parsing import JsonSchema, parse_avro, parse_json
 from awoke.testing.registry.refusal import invalid_schema
 
 KINDS = ("AVRO", "JSON", "PROTOBUF")
@@ -39,8 +39,8 @@ def parse(schema: Schema, referenced: Mapping[str, Schema]) -> Parsed:
         return schema.text
     document, others = read(schema.text), {name: read(each.text) for name, each in referenced.items()}
     if schema.kind == "AVRO":
-        return avro_parsing.parse(document, others.values())
-    return json_parsing.parse(document, others)
+        return parse_avro(document, others.values())
+    return parse_json(document, others)
 
 
 def read(text: str) -> Any:

@@ -20,8 +20,8 @@ from awoke.observe.events import (
     RpcFailed,
     RpcRefused,
 )
+from awoke.observe.events.bus import log, write
 from awoke.observe.events.catalogue import CATALOGUE
-from awoke.observe.events.log import log, write
 from tests.support.events import example_of
 from tests.unit.observe.test_broker_lines import AWAY, error_of
 from tests.unit.observe.test_logs import job_failed

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from awoke.operate.asyncapi.components import Components
+from awoke.operate.asyncapi.document import Components
 from awoke.payloads.formats import BY_TYPE, Format
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from awoke.operate.deploy.alerts import ALERTS, rules
+from awoke.operate.deploy.manifests import alerts
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
@@ -58,13 +59,13 @@ HEALTHY = {
 
 
 def test_each_alert_has_a_state_in_which_it_fires() -> None:
-    assert sorted(FIRING) == sorted(each.name for each in ALERTS)
+    assert sorted(FIRING) == sorted(rule["alert"] for rule in yaml.safe_load(alerts())["groups"][0]["rules"])
 
 
 def checked(folder: Path, series: dict[str, str], firing: list[str]) -> subprocess.CompletedProcess[str]:
     """Has promtool judge the rules after an hour of these series."""
     assert PROMTOOL is not None
-    (folder / "rules.json").write_text(json.dumps(rules()))
+    (folder / "rules.yaml").write_text(alerts())
     query = 'count by (alertname) (ALERTS{alertstate="firing"})'
     expected = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in firing]
     case: dict[str, Any] = {
@@ -72,7 +73,7 @@ def checked(folder: Path, series: dict[str, str], firing: list[str]) -> subproce
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
         "promql_expr_test": [{"expr": query, "eval_time": "60m", "exp_samples": expected}],
     }
-    tests = {"rule_files": ["rules.json"], "evaluation_interval": "1m", "tests": [case]}
+    tests = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [case]}
     (folder / "tests.json").write_text(json.dumps(tests))
     return subprocess.run(
         [PROMTOOL, "test", "rules", "tests.json"], cwd=folder, capture_output=True, text=True, check=False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 
 from awoke.observe.metrics.catalogue import CATALOGUE
-from awoke.operate.deploy.alerts import ALERTS
 from awoke.operate.deploy.dashboard import dashboard
 from awoke.operate.deploy.expressions import seconds_of_work
+from awoke.operate.deploy.manifests import alerts
 
 SERIES = {
     f"{each.name}{suffix}": {*each.labels, "instance", *(["le"] if suffix == "_bucket" else [])}
@@ -19,7 +20,7 @@ SERIES = {
 PANELS = [each for each in dashboard()["panels"] if each["type"] != "row"]
 EXPRESSIONS = [
     *(target["expr"] for panel in PANELS for target in panel["targets"]),
-    *(each.expression for each in ALERTS),
+    *(rule["expr"] for rule in yaml.safe_load(alerts())["groups"][0]["rules"]),
     seconds_of_work("30m"),
 ]
 

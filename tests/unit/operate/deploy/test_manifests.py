@@ -11,6 +11,7 @@ import yaml
 from awoke.operate.deploy.expressions import seconds_of_work
 from awoke.operate.deploy.manifests import DeployedApp, Scale, dockerfile, keda, kubernetes, systemd
 from awoke.settings import RunSettings, Settings
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_USAGE
 
 
 def app_of(run: RunSettings | None = None, name: str = "Shop_EU", **settings: Any) -> DeployedApp:
@@ -78,7 +79,7 @@ def test_a_unit_gives_time_to_stop_and_does_not_repeat_a_wrong_configuration() -
     service = unit_of(app_of(shutdown_timeout_s=45.0))
     assert service["TimeoutStopSec"] == "55"
     assert service["ExecStart"] == "/opt/shop/.venv/bin/awoke run shop:app"
-    assert service["RestartPreventExitStatus"].split() == ["2", "78"]
+    assert service["RestartPreventExitStatus"].split() == [str(EXIT_USAGE), str(EXIT_CONFIGURATION)]
     assert service["KillMode"] == "mixed"
     assert "ExecReload" not in service
 

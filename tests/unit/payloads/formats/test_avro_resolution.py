@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from awoke.payloads.formats.avro_resolution import AvroSchema, incompatibilities
-from awoke.testing.registry.avro_parsing import parse
+from awoke.testing.registry.parsing import parse_avro
 
 
 def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ A = field("a", "int")
 
 def reasons(reader: Any, writer: Any) -> list[str]:
     """Returns the reasons of schemas that fastavro has parsed; documents that it has not have as many."""
-    found = incompatibilities(parse(reader), parse(writer))
+    found = incompatibilities(parse_avro(reader), parse_avro(writer))
     assert len(incompatibilities(AvroSchema.of(reader), AvroSchema.of(writer))) == len(found)
     return found
 
@@ -157,7 +157,7 @@ def test_a_document_names_its_types_within_their_namespace(name: str) -> None:
 
 def test_types_of_references_are_compared() -> None:
     whole = record(field("i", "I"))
-    writer, reader = parse(whole, [record(A, name="I")]), parse(whole, [record(field("a", "long"), name="I")])
+    writer, reader = parse_avro(whole, [record(A, name="I")]), parse_avro(whole, [record(field("a", "long"), name="I")])
     assert incompatibilities(reader, writer) == []
     assert incompatibilities(writer, reader) == [
         "/fields/0/type/fields/0/type: the reader expects `int`, the writer may send `long`"

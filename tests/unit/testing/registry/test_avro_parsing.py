@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from awoke.testing.registry.avro_parsing import parse
+from awoke.testing.registry.parsing import parse_avro
 from awoke.testing.registry.refusal import Refusal
 
 A = {"name": "a", "type": "int"}
@@ -17,14 +17,14 @@ def record(*fields: Any, name: Any = "R", **more: Any) -> dict[str, Any]:
 
 
 def test_names_are_full_names() -> None:
-    parsed = parse(record({"name": "next", "type": ["null", "R"]}, namespace="shop"))
+    parsed = parse_avro(record({"name": "next", "type": ["null", "R"]}, namespace="shop"))
     assert parsed.root["name"] == "shop.R"
     assert parsed.root["fields"][0]["type"] == ["null", "shop.R"]
     assert set(parsed.names) == {"shop.R"}
 
 
 def test_a_schema_knows_the_types_of_its_references() -> None:
-    parsed = parse(record({"name": "i", "type": "I"}), [record(A, name="I")])
+    parsed = parse_avro(record({"name": "i", "type": "I"}), [record(A, name="I")])
     assert set(parsed.names) == {"R", "I"}
 
 
@@ -57,11 +57,11 @@ def test_a_schema_knows_the_types_of_its_references() -> None:
 )
 def test_a_fault_is_refused_with_its_reason(schema: Any, expected: str) -> None:
     with pytest.raises(Refusal) as raised:
-        parse(schema)
+        parse_avro(schema)
     assert raised.value.status == 422
     assert raised.value.code == 42201
     assert expected in raised.value.message
 
 
 def test_two_branches_of_a_union_may_be_named_types_of_different_names() -> None:
-    parse([record(A), record(A, name="S"), {"type": "fixed", "name": "F", "size": 1}])
+    parse_avro([record(A), record(A, name="S"), {"type": "fixed", "name": "F", "size": 1}])

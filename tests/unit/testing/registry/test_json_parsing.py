@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from awoke.testing.registry.json_parsing import Located, parse, resolve
+from awoke.testing.registry.parsing import Located, parse_json, resolve
 from awoke.testing.registry.refusal import Refusal
 
 DOCUMENT = {
@@ -25,13 +25,13 @@ DOCUMENT = {
 )
 def test_a_fault_is_refused_with_its_path(schema: Any, expected: str) -> None:
     with pytest.raises(Refusal) as raised:
-        parse(schema, {})
+        parse_json(schema, {})
     assert raised.value.code == 42201
     assert expected in raised.value.message
 
 
 def test_a_schema_without_a_version_is_of_draft_7() -> None:
-    assert parse({"items": [{"type": "null"}], "prefixItems": 5}, {}).root["prefixItems"] == 5
+    assert parse_json({"items": [{"type": "null"}], "prefixItems": 5}, {}).root["prefixItems"] == 5
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from awoke.testing.registry.json_parsing import JsonSchema, parse
 from awoke.testing.registry.json_rules import incompatibilities
 from awoke.testing.registry.libraries import library
+from awoke.testing.registry.parsing import JsonSchema, parse_json
 
 Draft7Validator = library("jsonschema").Draft7Validator
 
@@ -37,7 +37,7 @@ def tree(value: Any) -> dict[str, Any]:
 
 
 def reasons(reader: Any, writer: Any) -> list[str]:
-    return incompatibilities(parse(reader, {}), parse(writer, {}))
+    return incompatibilities(parse_json(reader, {}), parse_json(writer, {}))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_reason_names_the_path_and_both_sides(writer: Any, reader: Any, expect
 def test_references_are_compared() -> None:
     def schema(other: Any) -> JsonSchema:
         references: Mapping[str, Any] = {"other.json": {"definitions": {"a/b c": other}}}
-        return parse(one({"$ref": "other.json#/definitions/a~1b%20c"}), references)
+        return parse_json(one({"$ref": "other.json#/definitions/a~1b%20c"}), references)
 
     assert incompatibilities(schema(NUMBER), schema(INTEGER)) == []
     assert incompatibilities(schema(INTEGER), schema(NUMBER)) == [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import awoke
-from awoke.preconditions.signatures import signature_of
+from awoke.declare.signatures import signature_of
 
 LAZY = """
 def handle(message: Message[Later]) -> Nowhere: ...
