@@ -7,6 +7,7 @@ call writes it.
 from __future__ import annotations
 
 import os
+import re
 
 import awoke
 from tests.support.waiting import work_for
@@ -21,9 +22,18 @@ def write(*words: object) -> None:
     os.write(log, (" ".join(map(str, (name, *words))) + "\n").encode())
 
 
-@app.consumer(os.environ["MEMBER_TOPIC"], batch=awoke.Batching(max_messages=10))
+def source() -> str | awoke.Pattern:
+    """The topic; or all topics that begin with its name, which are looked for several times a second."""
+    topic = os.environ["MEMBER_TOPIC"]
+    if "MEMBER_LOOKS" not in os.environ:
+        return topic
+    app.use(kafka={"topic.metadata.refresh.interval.ms": 200, "group.instance.id": name})
+    return awoke.pattern(rf"{re.escape(topic)}.*")
+
+
+@app.consumer(source(), batch=awoke.Batching(max_messages=10))
 class Member(awoke.Consumer):
-    """Takes a while for each batch."""
+    """Takes a while for each batch, or as long as the environment says."""
 
     def assigned(self) -> None:
         """Write it down."""
@@ -31,7 +41,7 @@ class Member(awoke.Consumer):
 
     def consume(self, batch: awoke.Batch[bytes]) -> None:
         """Write down what is done."""
-        work_for(0.02)
+        work_for(float(os.environ.get("MEMBER_WORK_S", "0.02")))
         write("batch", self.partition, batch.first_offset, batch.last_offset)
 
     def revoked(self) -> None:

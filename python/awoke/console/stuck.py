@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from awoke.console.open_transactions import is_read_to, open_of
 from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, OutputTopic, Partition, Reason, Report
+from awoke.observe.partitions import without_owner
 from awoke.text.durations import duration
 
 SLOW_MS = 60_000
@@ -52,6 +53,17 @@ def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]
         advice = "wait for its end, or start another process" if report.state == "stopping" else "`awoke reload`"
         yield Reason(
             kind=report.state, severity=QUIET, text=f"{report.node} begins no jobs", advice=advice, node=report.node
+        )
+    for each in report.unowned:
+        yield Reason(
+            kind="no owner",
+            severity=NO_MEMBER,
+            text=without_owner(each.group, each.partitions, each.total),
+            advice="awoke has asked the group to divide its partitions anew; restart a member if it stays so",
+            group=each.group,
+            topic=each.partitions[0][0],
+            partition=each.partitions[0][1],
+            node=report.node,
         )
     yield from _outputs(report, now_ms)
     for each in report.partitions:
