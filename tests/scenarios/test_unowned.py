@@ -79,7 +79,12 @@ def test_partitions_that_no_member_owns_are_told_and_given_out(real_cluster: Rea
     app = awoke.App(unique("app"), bootstrap_servers=servers, kafka={"session.timeout.ms": 6_000})
     events, assigned = Collected[awoke.Event](), Collected[tuple[str, int]]()
     app.events.subscribe("group.unowned", events.add)
-    app.events.subscribe("partitions.assigned", lambda event: [assigned.add(at) for at in event.fields["partitions"]])
+
+    def note(event: awoke.Event) -> None:
+        for at in event.fields["partitions"]:
+            assigned.add(at)
+
+    app.events.subscribe("partitions.assigned", note)
 
     @app.on(topic)
     def handle(message: awoke.Message[bytes]) -> None: ...

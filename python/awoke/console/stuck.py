@@ -54,15 +54,15 @@ def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]
         yield Reason(
             kind=report.state, severity=QUIET, text=f"{report.node} begins no jobs", advice=advice, node=report.node
         )
-    for each in report.unowned:
+    for unowned in report.unowned:
         yield Reason(
             kind="no owner",
             severity=NO_MEMBER,
-            text=without_owner(each.group, each.partitions, each.total),
+            text=without_owner(unowned.group, unowned.partitions, unowned.total),
             advice="awoke has asked the group to divide its partitions anew; restart a member if it stays so",
-            group=each.group,
-            topic=each.partitions[0][0],
-            partition=each.partitions[0][1],
+            group=unowned.group,
+            topic=unowned.partitions[0][0],
+            partition=unowned.partitions[0][1],
             node=report.node,
         )
     yield from _outputs(report, now_ms)
