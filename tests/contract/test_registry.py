@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from awoke.payloads.registry import (
     SchemaNotFound,
     SchemaRegistry,
 )
+from tests.support import avro_documents
+from tests.support.avro_documents import array, enum, field, fixed, mapping
 from tests.support.clusters import unique
 
 UNKNOWN_ID = 99_999_999
@@ -49,14 +52,7 @@ def json_schema(schema: Any) -> Schema:
     return Schema(json.dumps(schema), "JSON")
 
 
-def record(*fields: Any, name: str = "Order", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields), **more}
-
-
-def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, **more}
-
-
+record = partial(avro_documents.record, name="Order")
 A = field("a", "int")
 NOTE = field("note", "string", default="")
 FIRST, SECOND = avro(record(A)), avro(record(A, NOTE))
@@ -274,22 +270,6 @@ def test_an_unknown_level_is_refused(registry: SchemaRegistry, subject: str) -> 
     with pytest.raises(InvalidSchema) as raised:
         registry.set_compatibility("SIDEWARD", subject)
     assert raised.value.code == 42203
-
-
-def enum(*symbols: str, **more: Any) -> dict[str, Any]:
-    return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
-
-
-def fixed(size: int) -> dict[str, Any]:
-    return {"type": "fixed", "name": "F", "size": size}
-
-
-def array(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def mapping(values: Any) -> dict[str, Any]:
-    return {"type": "map", "values": values}
 
 
 def tree(*more: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Literal
 
@@ -18,10 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 import awoke
-from awoke.runtime.process.runner import AppRunner
 from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import unique
+from tests.support.entrances import error_of
 from tests.support.kafka_broker import KafkaCluster
 from tests.support.waiting import Collected, became, wait_until
 
@@ -100,24 +99,11 @@ def new_reader(acls: Acls, topic: str) -> tuple[awoke.App, Collected[bytes]]:
 
 def assert_stopped(app: awoke.App, *words: str) -> None:
     """Start the app, which must end by itself with an error that says these words."""
-    over, errors = threading.Event(), []
-
-    def on_fatal_error(error: BaseException) -> None:
-        errors.append(error)
-        over.set()
-
-    server = AppRunner(app, on_fatal_error)
-    try:
-        server.start()
-        assert over.wait(WITHIN_S), "it goes on as if nothing were wrong"
-    except awoke.AwokeError as error:
-        errors.append(error)
-    finally:
-        server.stop()
-    assert isinstance(errors[0], awoke.AuthorizationFailed), repr(errors[0])
+    error = error_of(app)
+    assert isinstance(error, awoke.AuthorizationFailed), repr(error)
     for word in words:
-        assert word in str(errors[0])
-    assert "not exist" not in str(errors[0])
+        assert word in str(error)
+    assert "not exist" not in str(error)
 
 
 def test_a_topic_that_may_not_be_seen_is_no_topic_that_does_not_exist(acls: Acls) -> None:

@@ -5,31 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import traceback
-import warnings
 from collections.abc import Callable
 
 import pytest
 
 import awoke
 from tests.support.clusters import MockCluster, unique
-
-
-def in_child(check: Callable[[], None]) -> int:
-    """Run a check in a forked child; its exit code is 0 when it passed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of threads at a fork.
-        pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            check()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+from tests.support.processes import in_child
 
 
 def test_a_client_of_the_parent_says_so_in_the_child(mock_cluster: MockCluster) -> None:

@@ -19,10 +19,9 @@ import awoke
 from awoke import rpc
 from awoke.testing import running
 from tests.scenarios.test_command_line import awoke_says
-from tests.scenarios.test_fork import in_child
 from tests.support.clusters import MISSED_SOON, RealCluster, unique
 from tests.support.kafka_broker import KafkaCluster
-from tests.support.processes import Process
+from tests.support.processes import Process, in_child
 from tests.support.swarms import Swarm
 
 TARGET = "tests.scenarios.rpc_app:app"

@@ -5,21 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import awoke
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import RealCluster
 from tests.support.processes import Process
-from tests.support.swarms import TARGET, Swarm
-
-PARTITIONS = 4
-
-
-@pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
-    name = unique("commands")
-    real_cluster.create_topic(name, PARTITIONS)
-    return name
+from tests.support.swarms import PARTITIONS, TARGET, Swarm
 
 
 def says(command: str, swarm: Swarm, *options: str) -> str:

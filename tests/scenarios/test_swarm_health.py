@@ -5,31 +5,17 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import RealCluster
 from tests.support.processes import signal_process
 from tests.support.swarms import PARTITIONS, WITHIN_S, Flow, Swarm, check, send
 from tests.support.waiting import elapse
 
 SILENT_AFTER_S = 10.0
 """The default of `--silent-after-s`."""
-
-
-@pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
-    name = unique("swarm")
-    real_cluster.create_topic(name, PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def flow(real_cluster: RealCluster, topic: str) -> Iterator[Flow]:
-    with Flow(real_cluster.bootstrap_servers, topic) as flow:
-        yield flow
 
 
 def test_a_frozen_node_is_replaced_within_its_deadline_and_5_s(

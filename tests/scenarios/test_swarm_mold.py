@@ -7,29 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.test_swarm_reload import PARTITIONS, send, swarm_of
-from tests.support.clusters import RealCluster, unique
+from tests.scenarios.test_swarm_reload import send, swarm_of
+from tests.support.clusters import RealCluster
 from tests.support.processes import Process
-from tests.support.swarms import TARGET, WITHIN_S
+from tests.support.swarms import PARTITIONS, TARGET, WITHIN_S
 from tests.support.waiting import elapse
 
 DRAIN_S = 35.0
 """The default of `--drain-timeout-s`."""
-
-
-@pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
-    name = unique("mold")
-    real_cluster.create_topic(name, PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def code(tmp_path: Path) -> Path:
-    """The app's code on disk."""
-    file = tmp_path / "code"
-    file.write_text("")
-    return file
 
 
 def test_a_mold_that_is_stopped_is_replaced_when_a_node_needs_it(

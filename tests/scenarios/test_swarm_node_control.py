@@ -7,30 +7,14 @@ import random
 import select
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from awoke.testing import EmbeddedCluster, Faults
 from tests.support.clusters import RealCluster, unique
 from tests.support.swarms import PARTITIONS, Flow, Swarm, check, gone, send
 
 KILLS = int(os.environ.get("AWOKE_KILLS", "6"))
-
-
-@pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
-    name = unique("swarm")
-    real_cluster.create_topic(name, PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def flow(real_cluster: RealCluster, topic: str) -> Iterator[Flow]:
-    with Flow(real_cluster.bootstrap_servers, topic) as flow:
-        yield flow
 
 
 def test_nodes_that_are_killed_are_back_and_nothing_is_lost(

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import awoke
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import RealCluster
 from tests.support.processes import Process
-from tests.support.swarms import TARGET, Swarm, is_in_order
+from tests.support.swarms import PARTITIONS, TARGET, Swarm, is_in_order
 
-PARTITIONS = 4
 RELOADED_S = 150.0
 
 BAD = [
@@ -22,21 +21,6 @@ BAD = [
     pytest.param("fail", "RuntimeError: the new code does not start", id="fail", marks=pytest.mark.soak),
     pytest.param("exit", "ended with 5", id="exit"),
 ]
-
-
-@pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
-    name = unique("reload")
-    real_cluster.create_topic(name, PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def code(tmp_path: Path) -> Path:
-    """The app's code on disk."""
-    file = tmp_path / "code"
-    file.write_text("")
-    return file
 
 
 def swarm_of(cluster: RealCluster, topic: str, code: Path, *options: str, nodes: int = 2) -> Swarm:

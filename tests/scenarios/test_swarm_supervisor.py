@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import awoke
-from tests.support.clusters import RealCluster, unique
+from tests.support.clusters import RealCluster
 from tests.support.processes import Process
 from tests.support.swarms import PARTITIONS, TARGET, Flow, Swarm, check, send
 from tests.support.waiting import became, elapse, wait_until
-
-
-@pytest.fixture
-def topic(real_cluster: RealCluster) -> str:
-    name = unique("swarm")
-    real_cluster.create_topic(name, PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def flow(real_cluster: RealCluster, topic: str) -> Iterator[Flow]:
-    with Flow(real_cluster.bootstrap_servers, topic) as flow:
-        yield flow
 
 
 def test_nodes_share_the_work_and_stop_in_order(

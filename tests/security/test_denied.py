@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 
 import awoke
 from awoke.rpc.protocol import ServiceTopics
-from awoke.runtime.process.runner import AppRunner
 from tests.support.clusters import unique
-from tests.support.entrances import WITHIN_S, Client, begin_transaction, produce, read, start_app
+from tests.support.entrances import WITHIN_S, Client, begin_transaction, error_of, produce, read, start_app
 from tests.support.secure_broker import SecureBroker
 
 
@@ -139,22 +136,3 @@ def assert_not_written(client: Client, topic: str) -> None:
             entrance(client, topic)
         # Where librdkafka knows the topic already, it refuses the message itself.
         assert isinstance(failed.value.__cause__ or failed.value, awoke.AuthorizationFailed), repr(failed.value)
-
-
-def error_of(app: awoke.App) -> BaseException:
-    """Starts an app that must end by itself; returns the error with which it does."""
-    over, errors = threading.Event(), list[BaseException]()
-
-    def on_fatal_error(error: BaseException) -> None:
-        errors.append(error)
-        over.set()
-
-    server = AppRunner(app, on_fatal_error)
-    try:
-        server.start()
-        assert over.wait(WITHIN_S), "it goes on as if nothing were wrong"
-    except awoke.AwokeError as error:
-        errors.append(error)
-    finally:
-        server.stop()
-    return errors[0]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import awoke
+from awoke.runtime.process.runner import AppRunner
 from awoke.testing import running
 from tests.support.clusters import unique
 
 WITHIN_S = 10.0
 """The wait of an entrance whose default time-out is not 10 s."""
+ENDS_WITHIN_S = 60.0
 
 
 class Client(NamedTuple):
@@ -119,3 +122,22 @@ def doctor(client: Client, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 __all__ = ["ENTRANCES", "Client", "doctor", "try_all"]
+
+
+def error_of(app: awoke.App) -> BaseException:
+    """Starts an app that must end by itself; returns the error with which it does."""
+    over, errors = threading.Event(), list[BaseException]()
+
+    def on_fatal_error(error: BaseException) -> None:
+        errors.append(error)
+        over.set()
+
+    server = AppRunner(app, on_fatal_error)
+    try:
+        server.start()
+        assert over.wait(ENDS_WITHIN_S), "it goes on as if nothing were wrong"
+    except awoke.AwokeError as error:
+        errors.append(error)
+    finally:
+        server.stop()
+    return errors[0]

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +24,23 @@ RAW = re.compile(r"%[0-7]\|")
 
 
 AWOKE = ("-c", "from awoke.cli import main; main()")
+
+
+def in_child(check: Callable[[], None]) -> int:
+    """Runs a check in a forked child; its exit code is 0 when it passed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of threads at a fork.
+        pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            check()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def signal_process(pid: int, number: signal.Signals) -> None:

@@ -12,30 +12,7 @@ from hypothesis import strategies as st
 
 from awoke.payloads.formats.avro_resolution import AvroSchema, incompatibilities
 from awoke.testing.registry.parsing import parse_avro
-
-
-def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields), **more}
-
-
-def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, **more}
-
-
-def enum(*symbols: str, **more: Any) -> dict[str, Any]:
-    return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
-
-
-def fixed(size: int) -> dict[str, Any]:
-    return {"type": "fixed", "name": "F", "size": size}
-
-
-def array(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def mapping(values: Any) -> dict[str, Any]:
-    return {"type": "map", "values": values}
+from tests.support.avro_documents import array, enum, field, fixed, mapping, record
 
 
 def tree(*more: Any) -> dict[str, Any]:

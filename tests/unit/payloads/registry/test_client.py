@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
-import traceback
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,6 +22,7 @@ from awoke.payloads.registry import (
     SchemaNotFound,
     SchemaRegistry,
 )
+from tests.support.processes import in_child
 from tests.support.registry_stub import Received, RegistryStub, Reply, unused_port
 
 AVRO = Schema('"int"')
@@ -200,23 +198,6 @@ def test_requests_are_counted_with_their_errors(stub: RegistryStub) -> None:
         counts = client.counters()
     assert (counts["requests"], counts["errors"]) == (3, 1)
     assert counts["wait_s"] > 0
-
-
-def in_child(check: Callable[[], None]) -> int:
-    """Runs a check in a forked child; its exit code is 0 when it passed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of threads at a fork.
-        pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            check()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_a_client_of_the_parent_works_in_a_forked_child(stub: RegistryStub) -> None:

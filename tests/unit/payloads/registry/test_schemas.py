@@ -19,7 +19,7 @@ from awoke.payloads.registry import (
     SchemaRegistry,
 )
 from awoke.payloads.registry.schemas import Imported, SchemaNeeded, Schemas, is_on_this_machine, load_here, loading
-from tests.unit.payloads.registry.test_client import in_child
+from tests.support.processes import in_child
 
 OWN, OTHER = Schema("own"), Schema("other")
 

@@ -8,12 +8,9 @@ import pytest
 
 from awoke.testing.registry.parsing import parse_avro
 from awoke.testing.registry.refusal import Refusal
+from tests.support.avro_documents import record
 
 A = {"name": "a", "type": "int"}
-
-
-def record(*fields: Any, name: Any = "R", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields), **more}
 
 
 def test_names_are_full_names() -> None:
