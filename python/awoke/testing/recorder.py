@@ -86,7 +86,9 @@ class RunRecorder:
         self.assigned: set[str] = set()
         """The groups that have assigned partitions."""
         self.processed: Counter[Processed] = Counter()
-        """The number of times that a handler has completed each message; a failed attempt makes it begin anew."""
+        """The number of times that a handler has completed each message since a failure let it come again.
+
+        One that has to come again is not there until it does. One that may come again, or not, has 0."""
         self.sent: set[tuple[str, int, int]] = set()
         """The messages that the test has sent: topic, partition, offset."""
         self.left_out: set[str] = set()
@@ -133,11 +135,20 @@ class RunRecorder:
         self._changes.note()
 
     def _on_failed(self, event: JobFailed) -> None:
-        """Notes a failure: the message, and those after it in its batch, may come again."""
+        """Notes a failure: the message has to come again, and later ones of its partition may.
+
+        If one job of the partition runs at a time, the later ones have to come again, too.
+        """
         place = (event.topic, event.partition)
+        routes = [route for route in self._routes(event.topic) if route.name == event.handler]
+        numbers = {route.number for route in routes}
+        has_lanes = any(route.lanes is not None for route in routes)
         again = [each for each in self.processed if each[1:3] == place and each.offset >= event.offset]
-        for each in again:
-            del self.processed[each]
+        for each in [each for each in again if each.route_number in numbers]:
+            if has_lanes and each.offset > event.offset:
+                self.processed[each] = 0
+            else:
+                del self.processed[each]
         if event.retry_in_s is not None:
             self.retries.append(RecordedRetry(*place, event.offset, event.attempt, event.retry_in_s))
 
@@ -171,10 +182,12 @@ class RunRecorder:
 
     def _route(self, topic: str) -> Route | None:
         """Returns the route whose handler the calling thread or task is about to call."""
-        number = getattr(current_work(), "route_number", None)
-        groups = self._app.groups.values()
-        found = [group.routes[topic] for group in groups if topic in group.routes]
-        return next((route for route in found if route.number == number or len(found) == 1), None)
+        number, routes = getattr(current_work(), "route_number", None), self._routes(topic)
+        return next((route for route in routes if route.number == number or len(routes) == 1), None)
+
+    def _routes(self, topic: str) -> list[Route]:
+        """Returns the routes of a topic, in whichever groups."""
+        return [group.routes[topic] for group in self._app.groups.values() if topic in group.routes]
 
 
 def running(handler: str, message: Message[Any, Any]) -> WatchedJob:

@@ -66,6 +66,32 @@ def test_a_message_that_is_passed_over_fails_the_test(pytester: pytest.Pytester)
     result.stdout.fnmatch_lines(["*a message was committed by shop and never processed: orders?0? offset 1"])
 
 
+LANES = """
+def test_orders(awoke_run):
+    app, tried, all_called = awoke.App("shop"), [], threading.Event()
+
+    @app.on("orders", concurrency=awoke.by_key(20), retry=awoke.Retry(attempts=2, backoff_s=(0.001, 0.001)))
+    def charge(message):
+        tried.append(message.key)
+        if message.offset == 0 and message.attempt == 1:
+            all_called.wait(30)
+            raise ValueError("no card")
+        if len(tried) == 20:
+            all_called.set()
+
+    probe = awoke_run(app)
+    for number in range(20):
+        probe.send("orders", b"order", key=str(number))
+    probe.idle()
+    assert [failure.offset for failure in probe.failures] == [0]
+"""
+"""All other messages of the partition are processed while one waits to be tried again."""
+
+
+def test_a_message_of_another_lane_is_not_lost_when_one_is_tried_again(pytester: pytest.Pytester) -> None:
+    inner(pytester, LANES).assert_outcomes(passed=1)
+
+
 KEPT: list[object] = []
 """The objects that inner tests leave behind; their test closes them."""
 
