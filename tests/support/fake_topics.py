@@ -39,7 +39,8 @@ class FakeTopics:
         ]
         return TopicInfo(name, partitions)
 
-    find_topic = describe_topic
+    def find_topic(self, name: str, timeout_s: float, new_within_s: float) -> TopicInfo:
+        return self.describe_topic(name)
 
     def describe_configs(self, topic: str) -> Mapping[str, Setting]:
         self._refuse("describe_configs")

@@ -193,7 +193,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     drain_timeout_s: float = 35.0
     """A node that takes longer to stop is killed."""
     restarts_max: int = 5
-    """More restarts of nodes within a minute end the swarm."""
+    """More restarts than this for each node, within a minute, end the swarm."""
     restart_backoff_s: float = 1.0
     """The delay before the second restart in a row; it is doubled each time."""
     static_members: bool = True

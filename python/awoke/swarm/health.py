@@ -30,7 +30,7 @@ FIRST_S, LIMIT_S = 1.0, 60.0
 HEALTHY_S = 60.0
 """A node that ran for this time was well: its next restart is at once again."""
 RESTARTS_MAX, WITHIN_S = 5, 60.0
-"""More restarts than this within this time: a restart does not repair the fault."""
+"""More restarts than this for each node within this time: a restart does not repair the fault."""
 
 
 class HealthHost(Protocol):
@@ -114,29 +114,49 @@ class Decision(NamedTuple):
 
 
 class RestartPolicy:
-    """Decides when a node that failed starts again. Restarts that a user asked for do not count."""
+    """Decides when a node that failed starts again. Restarts that a user asked for do not count.
+
+    A node that ends with 78 may be wrong about its configuration: a broker that has just started may not know a topic
+    yet. So it ends no node that works, and no swarm that has worked; before that, all nodes have to agree.
+    """
 
     def __init__(self, restarts_max: int = RESTARTS_MAX, first_s: float = FIRST_S) -> None:
         self._restarts_max = restarts_max
+        self._was_ready = False
+        self._refused: set[int] = set()
         self._backoff = Backoff(min(first_s, LIMIT_S), LIMIT_S)
         self._recent: deque[float] = deque()
         self._in_a_row: dict[int, int] = {}
 
-    def after(self, node: int, exit_code: int, ran_s: float) -> Decision:
-        """Decides what follows a node that has failed with this exit code after it ran for `ran_s`."""
-        if exit_code == EXIT_CONFIGURATION:
-            return Decision(None, EXIT_CONFIGURATION)
+    def on_ready(self) -> None:
+        """Records that the app has started in a node: its configuration is right."""
+        self._was_ready = True
+
+    def after(self, node: int, exit_code: int, ran_s: float, *, nodes: int = 1, others: int = 0) -> Decision:
+        """Decides what follows a node that has failed with this exit code after it ran for `ran_s`.
+
+        The swarm has this number of `nodes`, and `others` of them serve.
+        """
+        failures = 0 if ran_s >= HEALTHY_S else self._in_a_row.get(node, 0)
+        self._in_a_row[node] = failures + 1
+        is_refused = exit_code == EXIT_CONFIGURATION
+        if is_refused and not self._was_ready:
+            self._refused.add(node)
+            if len(self._refused) >= nodes:
+                return Decision(None, EXIT_CONFIGURATION)
+        if not (is_refused and others) and self._are_too_many(nodes):
+            return Decision(None, EXIT_TOO_MANY_RESTARTS)
+        if is_refused:
+            return Decision(self._backoff.delay_s(failures + 1))
+        return Decision(self._backoff.delay_s(failures) if failures else 0.0)
+
+    def _are_too_many(self, nodes: int) -> bool:
+        """Counts a restart. Returns whether there were too many lately."""
         now_s = monotonic_s()
         self._recent.append(now_s)
         while self._recent and self._recent[0] < now_s - WITHIN_S:
             self._recent.popleft()
-        if len(self._recent) > self._restarts_max:
-            return Decision(None, EXIT_TOO_MANY_RESTARTS)
-        failures = 0 if ran_s >= HEALTHY_S else self._in_a_row.get(node, 0)
-        self._in_a_row[node] = failures + 1
-        if failures == 0:
-            return Decision(0.0)
-        return Decision(self._backoff.delay_s(failures))
+        return len(self._recent) > self._restarts_max * nodes
 
 
 class MoldPolicy:

@@ -273,6 +273,7 @@ class NodeControl:
                     self._lay_tripwire(node, descriptors.pop(0))
             case protocol.NodeReady():
                 self._deadlines.cancel(Deadline(NodeTimer.BOOT, node.number))
+                self._policy.on_ready()
                 self.handle(node, NodeEvent.READY)
                 self._tell_swarm()
             case protocol.Assigned():
@@ -420,7 +421,9 @@ class NodeControl:
         if self.roll.on_node_failed(node, node.failure):
             self.start(node)
             return
-        decision = self._policy.after(node.number, node.exit_code, node.ran_s)
+        others = sum(each.state.is_serving for each in self.nodes.values())
+        nodes = len(self.nodes)
+        decision = self._policy.after(node.number, node.exit_code, node.ran_s, nodes=nodes, others=others)
         if decision.restart_in_s is None:
             why = "is wrongly configured" if decision.exit_code == EXIT_CONFIGURATION else "ends again and again"
             logger.error("node %d %s: the swarm ends. %s", node.number, why, node.last_error)

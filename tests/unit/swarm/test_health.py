@@ -118,6 +118,30 @@ def test_too_many_restarts_and_wrong_configuration_end_the_swarm() -> None:
     assert health.RestartPolicy().after(1, 78, 1.0) == (None, exit_codes.EXIT_CONFIGURATION)
 
 
+def test_each_node_of_a_swarm_may_be_killed_at_once() -> None:
+    restarts = health.RestartPolicy(restarts_max=3)
+    assert [restarts.after(node, -9, 1.0, nodes=16).restart_in_s for node in range(16)] == [0.0] * 16
+    again = [restarts.after(node, -9, 1.0, nodes=16).exit_code for node in range(33)]
+    assert again == [0] * 32 + [exit_codes.EXIT_TOO_MANY_RESTARTS]
+
+
+def test_a_start_is_refused_when_all_nodes_say_so() -> None:
+    restarts = health.RestartPolicy()
+    assert restarts.after(1, 78, 2.0, nodes=3, others=2).restart_in_s is not None
+    assert restarts.after(2, 78, 2.0, nodes=3, others=1).restart_in_s is not None
+    assert restarts.after(2, 78, 2.0, nodes=3, others=1).restart_in_s is not None, "it has said so before"
+    assert restarts.after(3, 78, 2.0, nodes=3) == (None, exit_codes.EXIT_CONFIGURATION)
+
+
+def test_a_swarm_that_has_worked_does_not_end_for_a_broker_that_knows_no_topic() -> None:
+    restarts = health.RestartPolicy(restarts_max=2)
+    restarts.on_ready()
+    delays = [restarts.after(1, 78, 2.0, nodes=2, others=1).restart_in_s for _ in range(20)]
+    assert all(delay_s is not None and delay_s > 0 for delay_s in delays), "another node works"
+    assert restarts.after(2, 78, 2.0, nodes=2).restart_in_s is not None, "the last one may have been told the same"
+    assert [restarts.after(1, 78, 2.0, nodes=2).exit_code for _ in range(4)][-1] == exit_codes.EXIT_TOO_MANY_RESTARTS
+
+
 def test_a_first_mold_that_fails_ends_the_swarm() -> None:
     assert health.MoldPolicy().after(78, None, False) == (None, exit_codes.EXIT_CONFIGURATION)
     assert health.MoldPolicy().after(-9, None, False) == (None, exit_codes.EXIT_FAILED)

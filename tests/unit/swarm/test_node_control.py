@@ -20,7 +20,7 @@ from awoke.swarm.options import SwarmOptions
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.questions import Questions
 from awoke.text import exit_codes
-from tests.unit.swarm.fakes import FakePidfd
+from tests.unit.swarm.fakes import FakePidfd, up
 
 
 class FakeSwarm:
@@ -100,6 +100,17 @@ def one() -> Iterator[Controlled]:
     one = Controlled()
     yield one
     one.close()
+
+
+def test_a_node_that_is_told_of_no_topic_ends_no_node_that_works(one: Controlled) -> None:
+    process = one.boot()
+    one.control.nodes[2] = up(2)
+    one.say(protocol.StartFailed("topic 'orders' does not exist"))
+    process.end(exit_codes.EXIT_CONFIGURATION)
+    one.loop.turn()
+    assert one.state() is NodeState.WAITING
+    assert one.has(NodeTimer.RESTART)
+    assert one.swarm.did == ["up"]
 
 
 def test_a_node_is_forked_watched_and_up(one: Controlled) -> None:

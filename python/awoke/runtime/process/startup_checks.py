@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from awoke.admin import Admin, TopicInfo
+from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
 from awoke.errors import AuthorizationFailed, ConfigError, UnknownTopic
 from awoke.observe.events import TopicDiffers, TopicUnchecked
@@ -17,6 +18,8 @@ from awoke.runtime.process.context import RunnableApp
 from awoke.settings import Settings, embedded
 
 UNKNOWN_TOPIC = 3
+KNOWN_WITHIN_S = 5.0
+"""The time after which brokers that do not know a topic are believed: one that has just started may not know it yet."""
 
 SHOWN_MAX = 5
 """The most differences that the error at start names."""
@@ -73,20 +76,32 @@ def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
 
 def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
     """Makes the routes of patterns; returns all topics that the app reads."""
-    _, refused = app.match([each.name for each in admin.topics(settings.startup_timeout_s)])
-    if refused:
-        raise refused[0]
-    for pattern in app.unmatched():
-        if not pattern.may_match_nothing:
-            text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"
-            text = f"{text}; create one, or say may_match_nothing=True"
-            raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
+
+    def missing() -> list[Pattern]:
+        return [pattern for pattern in app.unmatched() if not pattern.may_match_nothing]
+
+    def are_enough(topics: Sequence[TopicInfo]) -> bool:
+        _, refused = app.match([each.name for each in topics])
+        if refused:
+            raise refused[0]
+        return not missing()
+
+    admin.find_topics(are_enough, settings.startup_timeout_s, _known_within_s(settings))
+    for pattern in missing():
+        text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"
+        text = f"{text}; create one, or say may_match_nothing=True"
+        raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
     return set(app.read_topics)
+
+
+def _known_within_s(settings: Settings) -> float:
+    """Returns the time after which brokers are believed. Those inside the process know each topic at once."""
+    return 0.0 if settings.bootstrap_servers in embedded else KNOWN_WITHIN_S
 
 
 def _described(app: RunnableApp, admin: Admin, topic: str, settings: Settings) -> TopicInfo:
     try:
-        return admin.find_topic(topic, settings.startup_timeout_s)
+        return admin.find_topic(topic, settings.startup_timeout_s, _known_within_s(settings))
     except UnknownTopic as error:
         command = "apply MODULE:APP" if topic in app.topics else f"create {topic}"
         text = f"topic {topic!r} does not exist on {settings.bootstrap_servers}; create it: awoke topics {command}"

@@ -80,6 +80,25 @@ def test_a_topic_that_does_not_exist_is_named_with_the_command_that_creates_it(a
     assert unknown.value.code_name == "UNKNOWN_TOPIC_OR_PART"
 
 
+def test_brokers_that_do_not_know_a_topic_are_asked_for_some_seconds(admin: FakeAdmin) -> None:
+    check_topics(app_of(("orders", "out")), SETTINGS)
+    assert admin.looked_for_s == module.KNOWN_WITHIN_S
+
+
+def test_a_pattern_waits_for_a_broker_that_does_not_know_its_topics_yet(
+    admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.unknown = ["else", "bills.eu"]
+    app = awoke.App("shop")
+    app.on(awoke.pattern(r"bills\..*"))(handle)
+    assert check_topics(app, SETTINGS) == {"bills.eu": 1}
+    monkeypatch.setattr(module, "KNOWN_WITHIN_S", 0.0)
+    other = awoke.App("shop")
+    other.on(awoke.pattern("nothing.*"))(handle)
+    with pytest.raises(awoke.UnknownTopic, match="matches no topic of kafka:9092"):
+        check_topics(other, SETTINGS)
+
+
 def test_a_declared_topic_that_does_not_exist_is_created_as_it_is_declared(admin: FakeAdmin) -> None:
     app = app_of(("orders", "out"))
     app.topic("audit", partitions=3)
