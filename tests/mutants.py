@@ -101,6 +101,12 @@ MUTANTS = [
         "",
     ),
     Mutant(
+        "takes a message without an offset for delivered",
+        "../produce/delivery_reports.rs",
+        "let is_missing = delivery.has_answer &&",
+        "let is_missing = !delivery.has_answer &&",
+    ),
+    Mutant(
         "goes on after an entry has failed whose offset is recorded",
         "../transact/batcher.rs",
         ".then_some(error);",

@@ -55,6 +55,8 @@ TLS_CODE = -181
 UNKNOWN_TOPIC_CODES = frozenset({3, -188})
 GROUP_NOT_EMPTY_CODE = 68
 UNKNOWN_GROUP_CODE = 69
+UNCONFIRMED_CODE = 46
+"""A record was reported as delivered without an offset: it may be missing."""
 TOO_LARGE_CODE = 10
 TOO_LARGE_CODES = frozenset({TOO_LARGE_CODE, 18})
 """A record, or the batch that it is in, is larger than its topic allows."""

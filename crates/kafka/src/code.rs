@@ -49,6 +49,8 @@ impl Code {
     pub const ASSIGN_PARTITIONS: Self = Self(-175);
     /// librdkafka's "take the partitions back".
     pub const REVOKE_PARTITIONS: Self = Self(-174);
+    /// A report without an offset, which claims that the message is there already: it may be missing.
+    pub const DUPLICATE_SEQUENCE: Self = Self(46);
     /// Larger than the broker or librdkafka allows.
     pub const MESSAGE_TOO_LARGE: Self = Self(10);
     /// The batch of the record is larger than a segment of its topic.
@@ -142,14 +144,14 @@ impl Code {
     /// Returns whether the same request may work a moment later.
     ///
     /// The list is the Kafka protocol's own ("Error codes", column Retriable), with librdkafka's local codes for the
-    /// same.
+    /// same, and that of a message which is possibly not there.
     pub const fn is_retriable(self) -> bool {
         matches!(
             self.0,
             // Local ones: transport, time-outs, brokers down, queue full, coordinator, timed out in queue, and a
             // request to a broker that left the cluster meanwhile.
             -195 | -192 | -187 | -185 | -184 | -180 | -166 | -137
-                | 3 | 5..=7 | 9 | 13..=16 | 19..=20 | 27 | 41 | 51 | 56 | 60 | 71 | 72 | 75 | 84 | 88 | 91
+                | 3 | 5..=7 | 9 | 13..=16 | 19..=20 | 27 | 41 | 46 | 51 | 56 | 60 | 71 | 72 | 75 | 84 | 88 | 91
         )
     }
 
@@ -203,6 +205,7 @@ mod tests {
         assert_eq!(names(&others), "INVALID_MSG _FENCED INVALID_PRODUCER_EPOCH PRODUCER_FENCED");
         let others = [Code::INVALID_TXN_STATE, Code::COORDINATOR_NOT_AVAILABLE, Code::UNSTABLE_OFFSET_COMMIT];
         assert_eq!(names(&others), "INVALID_TXN_STATE COORDINATOR_NOT_AVAILABLE UNSTABLE_OFFSET_COMMIT");
+        assert_eq!(names(&[Code::DUPLICATE_SEQUENCE]), "DUPLICATE_SEQUENCE_NUMBER");
     }
 
     #[test]

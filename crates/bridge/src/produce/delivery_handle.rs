@@ -152,7 +152,7 @@ fn wait_for_delivery(py: Python<'_>, handle: &engine::DeliveryHandle, deadline: 
 /// Returns the handle of a message that is delivered already, by no producer: for tests of user code. Does not block.
 #[pyfunction]
 pub fn deliver(py: Python<'_>, topic: &str, at: (i32, i64), timestamp_ms: i64) -> Result<Py<DeliveryHandle>> {
-    let delivery = engine::Delivery { partition: at.0, offset: at.1, timestamp_ms };
+    let delivery = engine::Delivery { partition: at.0, offset: at.1, has_answer: true, timestamp_ms };
     DeliveryHandle::make(py, Arc::new(engine::DeliveryHandle::delivered(topic.into(), delivery)))
 }
 

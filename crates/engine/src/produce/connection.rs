@@ -61,6 +61,14 @@ const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
     "retries",
 ];
 
+/// Returns whether the user has decided about idempotence. One request at a time decides nothing: idempotence adds that
+/// no retry repeats a message.
+fn decides_on_idempotence(config: &ClientConfig) -> bool {
+    let is_one_at_a_time = |property: &str, value: &str| property.starts_with("max.in.flight") && value == "1";
+    let decides = |property: &&str| config.get(property).is_some_and(|value| !is_one_at_a_time(property, value));
+    DECIDES_ON_IDEMPOTENCE.iter().any(decides)
+}
+
 impl Connection {
     /// Makes the client and starts its report thread, which also closes the connection when it is `idle`.
     pub(super) fn new(
@@ -77,7 +85,7 @@ impl Connection {
         // The budget keeps these bounds, and senders wait in order. librdkafka's own would refuse a sender, and would
         // count a message until after its report, when the budget has admitted the next one already.
         native.set("queue.buffering.max.messages", "0").set("queue.buffering.max.kbytes", "2147483647");
-        if !DECIDES_ON_IDEMPOTENCE.iter().any(|property| config.get(property).is_some()) {
+        if !decides_on_idempotence(config) {
             native.set("enable.idempotence", "true");
         }
         // As Java's clients do: a key must not be in two partitions because programs in two languages write it.

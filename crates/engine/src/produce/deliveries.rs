@@ -128,7 +128,7 @@ mod tests {
         (0..count).map(|_| handle()).collect()
     }
 
-    const DELIVERED: Delivery = Delivery { partition: 0, offset: 0, timestamp_ms: 0 };
+    const DELIVERED: Delivery = Delivery { partition: 0, offset: 0, has_answer: true, timestamp_ms: 0 };
 
     fn deliveries(handles: &[Arc<DeliveryHandle>]) -> Deliveries<usize> {
         let deliveries = Deliveries::default();

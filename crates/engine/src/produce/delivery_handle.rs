@@ -29,6 +29,10 @@ pub(super) struct Destination {
     pub(super) answer_timeout: Option<Duration>,
 }
 
+/// The detail of the error of a message that was reported as delivered without an offset.
+const UNCONFIRMED: &str = "no broker has told the offset of this message: a request failed, and those behind it did \
+    not; the message may be missing from the topic, so send it again";
+
 /// In place of the number of a linger that ended.
 const NOT_AWAITED: u8 = u8::MAX;
 
@@ -303,7 +307,10 @@ impl DeliveryHandle {
 
     fn error(&self, code: Code) -> Error {
         let refused = self.destination.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let detail = refused.filter(|failure| failure.code == code).map(|failure| failure.text);
+        let detail = match code {
+            Code::DUPLICATE_SEQUENCE => Some(UNCONFIRMED.to_owned()),
+            code => refused.filter(|failure| failure.code == code).map(|failure| failure.text),
+        };
         Error::kafka(self.operation(), code, detail.unwrap_or_default())
     }
 

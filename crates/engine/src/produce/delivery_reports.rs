@@ -379,13 +379,25 @@ impl Drop for Reports {
     }
 }
 
+/// Refuses to take a message without an offset for delivered, where a broker was asked for one.
+///
+/// librdkafka (2.12.1) takes a later answer of an idempotent producer for one to every earlier message of the partition
+/// (`rd_kafka_dr_implicit_ack`), also to one that was refused and waits to be sent again. A broker accepts the later
+/// one if its partition has no message of the producer yet, and then the earlier one is not there.
+fn confirmed(report: Report) -> Report {
+    report.and_then(|delivery| {
+        let is_missing = delivery.has_answer && delivery.offset < 0;
+        if is_missing { Err(Code::DUPLICATE_SEQUENCE) } else { Ok(delivery) }
+    })
+}
+
 impl Reported for DeliveryHandle {
     fn report(self: Arc<Self>, report: Report) -> bool {
         REPORTED.with(|reported| {
             let (messages, bytes) = reported.get();
             reported.set((messages + 1, bytes + self.size_bytes));
         });
-        self.complete(report);
+        self.complete(confirmed(report));
         let is_mine = SERVED_FOR.get() == Arc::as_ptr(&self);
         if !is_mine && self.is_served_for.load(Ordering::SeqCst) {
             self.end_service();

@@ -106,7 +106,14 @@ impl Transactions {
     fn commit(&self, connection: &Connection, deadline: &Deadline) -> Result<()> {
         // Flushed here, because librdkafka's own flush would end with the first report that is awaited.
         let failure = match connection.flush(deadline.remaining()) {
-            Ok(_) => self.reports.settle(|client| client.commit_transaction(self.limit(deadline))).err(),
+            Ok(_) => match self.unconfirmed() {
+                // librdkafka takes the message for delivered, and would commit.
+                Some(error) => {
+                    let (code, detail) = self.abort_failed(error.code(), error.to_string(), deadline);
+                    return Err(Error::Aborted { code, detail });
+                }
+                None => self.reports.settle(|client| client.commit_transaction(self.limit(deadline))).err(),
+            },
             Err(error) => return Err(error),
         };
         let Some(failure) = failure else {
@@ -124,9 +131,22 @@ impl Transactions {
         }
         let is_fenced = failure.code.is_fenced();
         let (code, detail) = self.reason_of(failure);
+        let (code, detail) = self.abort_failed(code, detail, deadline);
+        Err(if is_fenced { Error::ProducerFenced { code, detail } } else { Error::Aborted { code, detail } })
+    }
+
+    /// Aborts in place of a commit, and tells why. Returns the reason.
+    fn abort_failed(&self, code: Code, detail: String, deadline: &Deadline) -> (Code, String) {
         self.abort(&Deadline::after(Some(deadline.remaining().unwrap_or_default().max(ABORT_WITHIN))));
         self.client.emit(What::TransactionAborted { code, text: detail.clone() });
-        Err(if is_fenced { Error::ProducerFenced { code, detail } } else { Error::Aborted { code, detail } })
+        (code, detail)
+    }
+
+    /// Returns the error of a message of the transaction that was reported without an offset. `None` also if another
+    /// message failed after it: then librdkafka refuses the commit.
+    fn unconfirmed(&self) -> Option<Error> {
+        let has_failed = self.reports.failed() != self.state().failed;
+        self.reports.last_failure().filter(|error| has_failed && error.code() == Code::DUPLICATE_SEQUENCE)
     }
 
     /// Returns why a commit failed: if a message failed before it, librdkafka tells only that.

@@ -97,6 +97,7 @@ impl World {
             answer: rate(&[0, 20, 5]),
             produce: rate(&[0, 0, 20]),
             report: 0,
+            unconfirmed: rate(&[0, 0, 20]),
             step_us: rate(&[10, 5_000, 100_000]),
         });
         Arc::new(Self {

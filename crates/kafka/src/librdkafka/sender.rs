@@ -160,6 +160,9 @@ pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
                 partition: (*message).partition,
                 // librdkafka has a number of its own for none.
                 offset: (*message).offset.max(-1),
+                // With `acks=0`, librdkafka knows no more than that it sent the message.
+                has_answer: ffi::rd_kafka_message_status(message)
+                    == ffi::rd_kafka_msg_status_t::RD_KAFKA_MSG_STATUS_PERSISTED,
                 timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
             })
         } else {

@@ -198,8 +198,10 @@ pub struct CommittedOffset {
 pub struct Delivery {
     /// The partition.
     pub partition: i32,
-    /// The offset; -1 when the broker was asked not to answer (`acks=0`).
+    /// The offset; -1 without one.
     pub offset: i64,
+    /// False if the broker was asked not to answer (`acks=0`): only then a message that was delivered has no offset.
+    pub has_answer: bool,
     /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
     pub timestamp_ms: i64,
 }

@@ -30,6 +30,8 @@ pub struct Faults {
     pub produce: u64,
     /// A message that is sent is appended, and its report says that it timed out.
     pub report: u64,
+    /// A message that is sent is not appended, and its report says that it was delivered, without an offset.
+    pub unconfirmed: u64,
     /// The longest time between two steps, in microseconds.
     pub step_us: u64,
 }
@@ -57,7 +59,7 @@ pub(super) struct State {
     pub(super) queues: Vec<EventQueue>,
     pub(super) transactions: Coordinator,
     pub(super) faults: Faults,
-    /// The topics and values of messages whose report said that they were not delivered.
+    /// The topics and values of messages whose report did not say where they are.
     pub(super) undelivered: Vec<(Arc<str>, Vec<u8>)>,
     /// Called after each commit that took effect.
     on_commit: Option<OnCommit>,

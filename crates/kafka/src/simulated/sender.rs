@@ -145,16 +145,20 @@ impl State {
         let Some(pending) = self.clients[id].sends.pop_front() else { return };
         let is_fenced = self.clients[id].fatal.is_some();
         let is_too_large = pending.value.as_ref().is_some_and(|value| value.starts_with(TOO_LARGE));
+        let at = &pending.at;
         let report = if is_fenced {
             Err(Code::PRODUCER_FENCED)
         } else if is_too_large {
             Err(Code::MESSAGE_TOO_LARGE)
         } else if one_in(self.faults.produce) {
             Err(Code::MESSAGE_TIMED_OUT)
+        } else if one_in(self.faults.unconfirmed) {
+            // librdkafka (2.12.1) takes the answer to a later message for one to this message, which was refused.
+            Ok(Delivery { partition: at.partition, offset: -1, has_answer: true, timestamp_ms: -1 })
         } else if pending.transaction > 0 && !self.transactions.is_open(pending.transaction) {
             Err(Code::INVALID_TXN_STATE)
         } else {
-            let log = self.logs.entry(pending.at.clone()).or_default();
+            let log = self.logs.entry(at.clone()).or_default();
             let offset = log.append(Content {
                 key: pending.key.clone(),
                 value: pending.value.clone(),
@@ -162,11 +166,11 @@ impl State {
                 is_control: false,
                 transaction: pending.transaction,
             });
-            let delivery = Delivery { partition: pending.at.partition, offset, timestamp_ms: -1 };
+            let delivery = Delivery { partition: at.partition, offset, has_answer: true, timestamp_ms: -1 };
             if one_in(self.faults.report) { Err(Code::MESSAGE_TIMED_OUT) } else { Ok(delivery) }
         };
         simulation::trace(|| format!("client {id}'s message for {} is answered: {report:?}", pending.at));
-        if report.is_err() {
+        if !matches!(report, Ok(delivery) if delivery.offset >= 0) {
             self.undelivered.push((Arc::clone(&pending.at.topic), pending.value.clone().unwrap_or_default()));
         }
         self.report(id, pending, report, calls);

@@ -1,7 +1,8 @@
-"""Sends each record in a batch of its own: a broker that refuses a batch as too large does not name the record.
+"""Sends each record in a batch of its own, and one request at a time.
 
-Dead letters are sent this way at once, and so are results that were refused together with others. A record that is
-refused here is itself the reason.
+A broker that refuses a batch as too large does not name the record. If it refuses a batch and takes the one behind it,
+librdkafka may take the first one for delivered, which is not there. So dead letters are sent this way at once, and
+results if they were refused in either way. A record that is refused here is itself the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Unpack
 import msgspec
 
 from awoke._native import DeliveryHandle
-from awoke.errors import TOO_LARGE_CODE, ClosedError, DeliveryFailed
+from awoke.errors import TOO_LARGE_CODE, UNCONFIRMED_CODE, ClosedError, DeliveryFailed
 from awoke.observe.events import Events
 from awoke.payloads.dead_letter import producer_properties
 from awoke.payloads.formats.format import Format
@@ -62,10 +63,14 @@ class AloneProducer:
 
 
 def properties_of(kafka: Mapping[str, str]) -> dict[str, str]:
-    """Returns librdkafka's properties for batches of one record."""
-    return {**kafka, **producer_properties(kafka), "batch.num.messages": "1"}
+    """Returns librdkafka's properties for batches of one record, and one request at a time."""
+    kept = {name: value for name, value in kafka.items() if name != "max.in.flight.requests.per.connection"}
+    return {**kept, **producer_properties(kafka), "batch.num.messages": "1", "max.in.flight": "1"}
 
 
 def is_refused_in_company(error: BaseException) -> bool:
-    """Tells whether a broker refused a batch for its size: sent alone, the record itself may be accepted."""
-    return isinstance(error, DeliveryFailed) and error.code == TOO_LARGE_CODE
+    """Tells whether others may be why a record is not there: a batch that is too large, a later one that was taken.
+
+    Sent alone, the record itself may be accepted.
+    """
+    return isinstance(error, DeliveryFailed) and error.code in {TOO_LARGE_CODE, UNCONFIRMED_CODE}

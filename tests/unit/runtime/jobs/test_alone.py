@@ -25,6 +25,14 @@ def test_a_batch_holds_one_record_whatever_the_user_has_set() -> None:
     assert (properties["batch.num.messages"], properties["linger.ms"]) == ("1", "7")
 
 
+@pytest.mark.parametrize("name", ["max.in.flight", "max.in.flight.requests.per.connection"])
+def test_one_request_is_under_way_whatever_the_user_has_set(name: str) -> None:
+    properties = properties_of({name: "500"})
+    assert {key: value for key, value in properties.items() if key.startswith("max.in.flight")} == {
+        "max.in.flight": "1"
+    }
+
+
 def test_a_dead_letter_may_be_larger_than_the_messages_of_the_user() -> None:
     assert int(properties_of({"message.max.bytes": "2000"})["message.max.bytes"]) > 2000
 
@@ -73,10 +81,13 @@ def test_a_closed_producer_is_not_made_again() -> None:
     ("error", "is_refused"),
     [
         (awoke.DeliveryFailed("too large", 10, "MSG_SIZE_TOO_LARGE"), True),
+        (awoke.DeliveryFailed("no offset", 46, "DUPLICATE_SEQUENCE_NUMBER"), True),
         (awoke.DeliveryFailed("no leader", 5, "LEADER_NOT_AVAILABLE"), False),
         (awoke.MessageTooLarge("too large"), False),
         (ValueError("no good"), False),
     ],
 )
-def test_only_a_batch_that_is_too_large_may_succeed_record_by_record(error: BaseException, is_refused: bool) -> None:
+def test_only_a_record_that_others_were_in_the_way_of_may_succeed_by_itself(
+    error: BaseException, is_refused: bool
+) -> None:
     assert is_refused_in_company(error) is is_refused
