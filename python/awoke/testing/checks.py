@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from awoke._native import EventBox
 from awoke.observe.events.pump import pump
+from awoke.observe.ledger import OF_EVENT_LOOPS
 from awoke.settings import embedded
 from awoke.testing.probe import Probe, reads_from_the_start
 
@@ -18,9 +19,6 @@ OF_CALLBACKS = "awoke-callbacks"
 
 CALLBACKS_S = 10.0
 """The time that this thread may take: on a busy machine it ends some time after its last callback."""
-
-OF_EVENT_LOOPS = "asyncio_"
-"""The names of the threads of an event loop's executor, which end with the loop."""
 
 
 class Baseline:
