@@ -21,7 +21,7 @@ RAW = re.compile(r"%[0-7]\|")
 """The beginning of a line that librdkafka writes itself, where a handle has no log callback."""
 
 
-AWOKE = ("-c", "from awoke.cli import main; main()")
+AWOKE = ("-m", "awoke")
 
 
 def signal_process(pid: int, number: signal.Signals) -> None:
