@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -195,7 +196,7 @@ def replay(
     if not found:
         raise AwokeError(f"{topic} holds no dead letters")
     with ReplayMemory(topic, group or f"awoke-replay.{topic}", bootstrap_servers, pairs(kafka, "--kafka")) as memory:
-        memory.load(found, partitions_of(topic, bootstrap_servers, kafka))
+        memory.load(found, partitions_of(topic, bootstrap_servers, kafka), partial(say, err=True))
         chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]
         fresh = [each for each in chosen if again or not memory.has_sent(each)]
         before = left_out(len(chosen) - len(fresh))
