@@ -1,4 +1,4 @@
-"""Messages that a broker refused while it took those behind them: librdkafka reports them as delivered, and they are not.
+"""Messages that a broker refused while it took those behind them: librdkafka reports them as delivered.
 
 A partition that has no message of the producer yet takes whichever batch comes first.
 """

@@ -61,6 +61,16 @@ def test_a_stop_in_order_is_0(run: Run) -> None:
         assert process.wait() == exit_codes.EXIT_CLEAN, process.output
 
 
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_a_signal_while_the_app_is_imported_is_0(tmp_path: Path, number: str) -> None:
+    app = f"import os, signal, time\nos.kill(os.getpid(), signal.{number})\ntime.sleep(60)\n"
+    (tmp_path / "early_signal.py").write_text(app)
+    env = {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(tmp_path)])}
+    with Process("run", "early_signal:app", env=env) as process:
+        assert process.wait(20) == exit_codes.EXIT_CLEAN, process.output
+    assert "Traceback" not in process.output
+
+
 @pytest.mark.parametrize("option", [("--log-format", "yaml"), ("--workers", "eight"), ("--memory-limit", "lots")])
 def test_a_wrong_command_line_is_2(run: Run, option: tuple[str, str]) -> None:
     with run.start(*option) as process:

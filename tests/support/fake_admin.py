@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from awoke.admin import PartitionInfo, TopicInfo
@@ -44,7 +45,15 @@ class FakeAdmin:
         self.looked_for_s = new_within_s
         return self.describe_topic(name, timeout_s)
 
-    def topics(self, timeout_s: float) -> list[TopicInfo]:
+    def find_topics(
+        self, are_enough: Callable[[list[TopicInfo]], bool], timeout_s: float, new_within_s: float
+    ) -> list[TopicInfo]:
+        """Lists the topics until they are enough, or none is left that a broker does not know."""
+        while not are_enough(found := self._topics(timeout_s)) and new_within_s > 0:
+            pass
+        return found
+
+    def _topics(self, timeout_s: float) -> list[TopicInfo]:
         """Lists the topics; each call shows one that a broker has not known before."""
         self.partitions |= dict.fromkeys(self.unknown[:1], 1)
         del self.unknown[:1]

@@ -23,7 +23,7 @@ RAW = re.compile(r"%[0-7]\|")
 """The beginning of a line that librdkafka writes itself, where a handle has no log callback."""
 
 
-AWOKE = ("-c", "from awoke.cli import main; main()")
+AWOKE = ("-m", "awoke")
 
 
 def in_child(check: Callable[[], None]) -> int:

@@ -205,6 +205,7 @@ mod tests {
         assert_eq!(names(&others), "INVALID_MSG _FENCED INVALID_PRODUCER_EPOCH PRODUCER_FENCED");
         let others = [Code::INVALID_TXN_STATE, Code::COORDINATOR_NOT_AVAILABLE, Code::UNSTABLE_OFFSET_COMMIT];
         assert_eq!(names(&others), "INVALID_TXN_STATE COORDINATOR_NOT_AVAILABLE UNSTABLE_OFFSET_COMMIT");
+        assert_eq!(names(&[Code::DUPLICATE_SEQUENCE]), "DUPLICATE_SEQUENCE_NUMBER");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -109,6 +109,18 @@ class AsyncAdmin(AdminClient):
             AuthorizationFailed: An ACL does not allow DESCRIBE.
         """
         return await self._topics.find(name, timeout_s, new_within_s)
+
+    async def find_topics(
+        self,
+        are_enough: Callable[[list[TopicInfo]], bool],
+        timeout_s: float = TIMEOUT_S,
+        new_within_s: float = NEW_WITHIN_S,
+    ) -> list[TopicInfo]:
+        """Returns all topics, some of which may be new: a broker is asked again until `are_enough` says so of them.
+
+        After `new_within_s` seconds it returns those that there are. `close` on another thread ends the wait.
+        """
+        return await self._topics.find_all(are_enough, timeout_s, new_within_s)
 
     async def wait_for_topic(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Waits until a broker knows of a topic.
@@ -365,6 +377,7 @@ class Admin(AdminClient):
     describe_topic = blocking(AsyncAdmin.describe_topic)
     create_topic = blocking(AsyncAdmin.create_topic)
     find_topic = blocking(AsyncAdmin.find_topic)
+    find_topics = blocking(AsyncAdmin.find_topics)
     wait_for_topic = blocking(AsyncAdmin.wait_for_topic)
     delete_topic = blocking(AsyncAdmin.delete_topic)
     create_partitions = blocking(AsyncAdmin.create_partitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
 from awoke.admin import new_topics
@@ -65,6 +65,17 @@ class AdminTopics:
 
     async def wait_for(self, name: str, timeout_s: float) -> None:
         await self._find(name, 0, max(timeout_s, ASK_AGAIN_S), timeout_s)
+
+    async def find_all(
+        self, are_enough: Callable[[list[TopicInfo]], bool], timeout_s: float, new_within_s: float
+    ) -> list[TopicInfo]:
+        until_s = time.monotonic() + new_within_s
+        # A poll, and a known limit: as in `_find`.
+        while True:
+            is_last = time.monotonic() >= until_s
+            found = await self.all(timeout_s)
+            if are_enough(found) or is_last or not await self._connection.again():
+                return found
 
     async def _find(self, name: str, partitions: int, timeout_s: float, within_s: float) -> TopicInfo:
         """Describes a topic once a broker knows of it, and of this number of partitions or the time is up."""

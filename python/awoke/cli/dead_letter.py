@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -197,7 +198,7 @@ def replay(
     if not found:
         raise AwokeError(f"{topic} holds no dead letters")
     with ReplayMemory(topic, group or f"awoke-replay.{topic}", bootstrap_servers, pairs(kafka, "--kafka")) as memory:
-        memory.load(found, partitions_of(topic, bootstrap_servers, kafka))
+        memory.load(found, partitions_of(topic, bootstrap_servers, kafka), partial(say, err=True))
         chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]
         fresh = [each for each in chosen if again or not memory.has_sent(each)]
         before = left_out(len(chosen) - len(fresh))

@@ -29,6 +29,8 @@ LEAK_GRACE_S = 0.5
 """A thread that ends this much later than its owner does not count as leaked."""
 
 OWN_PREFIX = "awoke-"
+OF_EVENT_LOOPS = "asyncio_"
+"""The names of the threads of an event loop's executor: they end with the loop, whichever task they began for."""
 APP = "awoke"
 """The owner of awoke's own threads."""
 
@@ -179,13 +181,14 @@ _wrapper: Callable[..., None] | None = None
 def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
     """Returns `Thread.start` as it was found, with a record of each start while this is the module's wrapper.
 
-    Threads of awoke's that happen to start while a job runs, as the one for callbacks, are not the consumer's.
+    Threads of awoke's that happen to start while a job runs, as the one for callbacks, are not the consumer's; nor are
+    those of the executor of an event loop, which awoke's own calls use, too.
     """
 
     @functools.wraps(found)
     def start(self: threading.Thread, *arguments: Any, **more: Any) -> None:
         current = acting.get()
-        if current is not None and _wrapper is start and not self.name.startswith(OWN_PREFIX):
+        if current is not None and _wrapper is start and not self.name.startswith((OWN_PREFIX, OF_EVENT_LOOPS)):
             current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
         found(self, *arguments, **more)
 

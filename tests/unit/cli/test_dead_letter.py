@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -199,7 +199,7 @@ class FakeMemory:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def load(self, found: list[Letter], partitions: list[int]) -> None: ...
+    def load(self, found: list[Letter], partitions: list[int], tell: Callable[[str], object]) -> None: ...
 
     def has_sent(self, each: Letter) -> bool:
         return each.place in self._sent

@@ -48,6 +48,18 @@ def test_a_thread_of_awoke_that_starts_within_a_job_is_not_the_consumers() -> No
     thread.join()
 
 
+async def test_a_thread_of_an_event_loops_executor_is_not_the_consumers() -> None:
+    book = Ledger()
+    ledger.install("shop")
+    try:
+        with book.acting_for("clicks[3]", 7):
+            name = await asyncio.to_thread(lambda: threading.current_thread().name)
+    finally:
+        ledger.uninstall("shop")
+    assert name.startswith(ledger.OF_EVENT_LOOPS)
+    assert book.leaked("clicks[3]", 7, grace_s=0.01) == []
+
+
 def test_the_start_of_threads_is_as_it_was_when_none_watches() -> None:
     plain = threading.Thread.start
     ledger.install("shop")

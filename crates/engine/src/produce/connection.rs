@@ -66,7 +66,7 @@ const DECIDES_ON_IDEMPOTENCE: [&str; 8] = [
 fn decides_on_idempotence(config: &ClientConfig) -> bool {
     let is_one_at_a_time = |property: &str, value: &str| property.starts_with("max.in.flight") && value == "1";
     let decides = |property: &&str| config.get(property).is_some_and(|value| !is_one_at_a_time(property, value));
-    DECIDES_ON_IDEMPOTENCE.iter().any(|property| decides(property))
+    DECIDES_ON_IDEMPOTENCE.iter().any(decides)
 }
 
 impl Connection {

@@ -18,6 +18,8 @@ from awoke.operate.dead_letters.targets import ReplayTargets
 
 JOINED_WITHIN_S = 60.0
 """The longest wait for all partitions: more than the session timeout of a replay that was killed (45 s)."""
+TOLD_AFTER_S = 3.0
+"""The time after which a wait for partitions is told: a group without another member gives them sooner."""
 COMMITTED_WITHIN_S = 30.0
 METADATA_BYTES_MAX = 4_000
 """The longest metadata. Brokers accept 4,096 bytes (`offset.metadata.max.bytes`)."""
@@ -95,8 +97,12 @@ class ReplayMemory:
     def __exit__(self, *_: object) -> None:
         self._server.stop()
 
-    def load(self, letters: Iterable[Letter], partitions: Iterable[int]) -> None:
+    def load(
+        self, letters: Iterable[Letter], partitions: Iterable[int], tell: Callable[[str], object] | None = None
+    ) -> None:
         """Reads which of these letters were sent. Blocks until this member has all partitions.
+
+        `tell` gets a text that says what is waited for, if that takes long.
 
         Raises:
             AwokeError: Another member has some partitions, or the brokers do not answer.
@@ -108,7 +114,11 @@ class ReplayMemory:
             return self._is_cancelled or wanted <= set(self._assigned)
 
         with self._changed:
-            has_all = self._changed.wait_for(is_over, JOINED_WITHIN_S)
+            has_all = self._changed.wait_for(is_over, min(TOLD_AFTER_S, JOINED_WITHIN_S))
+            if not has_all and tell is not None:
+                text = "another replay of it runs, or one was killed, whose session ends after 45 s"
+                tell(f"waiting up to {JOINED_WITHIN_S:.0f} s for the partitions of {self._topic}: {text}")
+            has_all = has_all or self._changed.wait_for(is_over, max(0.0, JOINED_WITHIN_S - TOLD_AFTER_S))
             if self._is_cancelled:
                 raise ReplayCancelled("the replay was cancelled before it sent a letter")
             if not has_all:

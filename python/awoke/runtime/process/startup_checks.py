@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from awoke.admin import Admin, TopicInfo
-from awoke.admin.connection import ASK_AGAIN_S
+from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
 from awoke.errors import AuthorizationFailed, ConfigError, UnknownTopic
 from awoke.observe.events import TopicDiffers, TopicUnchecked
@@ -78,19 +76,22 @@ def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
 
 def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
     """Makes the routes of patterns; returns all topics that the app reads."""
-    until_s, pause = time.monotonic() + _known_within_s(settings), threading.Event()
-    while True:
-        _, refused = app.match([each.name for each in admin.topics(settings.startup_timeout_s)])
+
+    def missing() -> list[Pattern]:
+        return [pattern for pattern in app.unmatched() if not pattern.may_match_nothing]
+
+    def are_enough(topics: Sequence[TopicInfo]) -> bool:
+        _, refused = app.match([each.name for each in topics])
         if refused:
             raise refused[0]
-        missing = [pattern for pattern in app.unmatched() if not pattern.may_match_nothing]
-        if not missing:
-            return set(app.read_topics)
-        if time.monotonic() >= until_s:
-            text = f"{missing[0]!r} matches no topic of {settings.bootstrap_servers}"
-            text = f"{text}; create one, or say may_match_nothing=True"
-            raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
-        pause.wait(ASK_AGAIN_S)  # A poll, and a known limit: Kafka has no request that waits for a topic.
+        return not missing()
+
+    admin.find_topics(are_enough, settings.startup_timeout_s, _known_within_s(settings))
+    for pattern in missing():
+        text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"
+        text = f"{text}; create one, or say may_match_nothing=True"
+        raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
+    return set(app.read_topics)
 
 
 def _known_within_s(settings: Settings) -> float:

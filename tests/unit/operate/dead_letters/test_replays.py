@@ -139,6 +139,21 @@ def test_partitions_that_the_group_does_not_give_are_an_error(monkeypatch: pytes
         memory.load([], [0])
 
 
+def test_a_replay_that_waits_says_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "TOLD_AFTER_S", 0.0)
+    memory, told = ReplayMemory("dead", "replay", "127.0.0.1:1", {}), list[str]()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        memory._assigned[0] = FakeBookmark()  # type: ignore[assignment]
+
+    memory.load([], [0], tell)
+    assert told == [
+        "waiting up to 60 s for the partitions of dead: another replay of it runs, or one was killed, "
+        "whose session ends after 45 s"
+    ]
+
+
 def test_a_cancelled_replay_does_not_wait_for_partitions() -> None:
     memory = ReplayMemory("dead", "replay", "127.0.0.1:1", {})
     memory.cancel()
