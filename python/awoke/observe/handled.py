@@ -1,7 +1,7 @@
-"""Finds the message that the running code handles, and the rest of its context, when a log line is written.
+"""Tells which message the running code handles, and the rest of its context, when a log line is written.
 
-Nothing is recorded for each message, so that handlers pay nothing. A job is in a context variable, which tasks and
-`asyncio.to_thread` inherit. The message is a local variable of the strategy's loop further up the stack.
+A context variable holds what runs for the current job, and the message loop notes each message there: see `Acting`.
+Tasks and `asyncio.to_thread` inherit the variable. They may outlive their message, so they know the job only.
 """
 
 from __future__ import annotations
@@ -9,24 +9,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from awoke.errors import ClosedError
-from awoke.observe.ledger import current_app, current_work
-from awoke.observe.loops import MESSAGE_LOOPS
+from awoke.observe.ledger import acting, current_app
 from awoke.observe.process import ThisProcess
 from awoke.text.secrets import key_hash
 
 if TYPE_CHECKING:
     from awoke._native import IncomingCall, Message  # A supervisor writes a log, too, and loads no Kafka client.
 
-DEPTH_MAX = 1_000
-"""The most frames that are searched; the log line of a deeper handler names the job only."""
-
 
 class Handled(NamedTuple):
-    """The message that is being handled; what is not known, as in a hook or a batch, is None."""
+    """The message that is being handled; what is not known, as in a hook, a batch or a task, is None."""
 
     topic: str
     partition: int
@@ -78,12 +73,14 @@ def context() -> dict[str, Any]:
 
 def handled() -> Handled | None:
     """Returns the message that the calling thread or task handles; None outside of handlers. Does not block."""
-    work = current_work()
-    if work is None:
+    current = acting.get()
+    work = None if current is None else current.running
+    if current is None or work is None:
         return None
-    message = _message_of(sys._getframe(1))
-    if message is not None:
-        return _handled_in(message)
+    if not current.is_here():
+        return Handled(work.topic, work.partition)
+    if current.message is not None:
+        return _handled_in(current.message)
     with contextlib.suppress(AttributeError, ClosedError):  # A hook has no messages, a job that has ended no more.
         return Handled(work.topic, work.partition, work.first_offset, work.attempt)
     return Handled(work.topic, work.partition)
@@ -106,19 +103,3 @@ def _trace() -> dict[str, str]:
     if span is None or not span.is_valid:
         return {}
     return {"trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}"}
-
-
-def _message_of(frame: FrameType | None) -> Message[Any] | None:
-    """Returns the message of the strategy's loop that calls this frame."""
-    for _ in range(DEPTH_MAX):
-        if frame is None:
-            return None
-        if frame.f_code in MESSAGE_LOOPS:
-            variables = frame.f_locals
-            message: Message[Any] | None = variables.get("message")
-            if isinstance(variables, dict):
-                # Before Python 3.13 it is a copy that the frame keeps: the batch would count as kept, and be copied.
-                variables.clear()
-            return message
-        frame = frame.f_back
-    return None

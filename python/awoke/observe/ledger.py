@@ -16,9 +16,14 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+
+if TYPE_CHECKING:
+    import asyncio  # A supervisor has a ledger, too, and loads neither an event loop nor a Kafka client.
+
+    from awoke._native import Message
 
 LEAK_GRACE_S = 0.5
 """A thread that ends this much later than its owner does not count as leaked."""
@@ -54,6 +59,24 @@ class Acting(msgspec.Struct, eq=False):
     generation: int
     running: Any
     """The job or hook; None when it has ended: a task that outlives a job must not keep its messages."""
+    thread: int
+    """The identifier of the thread on which it runs."""
+    task: asyncio.Task[Any] | None = None
+    """The task as which a job of an `async def` handler runs, until it has ended."""
+    message: Message[Any] | None = None
+    """The message that the job's handler is called with now. Only what runs itself may ask: see `is_here`."""
+
+    def is_here(self) -> bool:
+        """Tells whether the caller is what runs, and not a task or another thread that it has started.
+
+        Those share this object, and some outlive the message for which they were started. By then, `message` is a
+        later one, which is not theirs.
+        """
+        if self.task is not None:
+            from asyncio import current_task  # Loaded already, where there is a task.
+
+            return self.thread == threading.get_ident() and self.task is current_task()
+        return self.thread == threading.get_ident()
 
 
 class ThreadEntry(NamedTuple):
@@ -85,7 +108,7 @@ class Ledger:
     @contextlib.contextmanager
     def acting_for(self, owner: str, generation: int, running: Any = None) -> Iterator[None]:
         """Records threads that are started inside the block as this owner's, for the sake of a job or hook if given."""
-        current = Acting(self, owner, generation, running)
+        current = Acting(self, owner, generation, running, threading.get_ident())
         token = acting.set(current)
         try:
             yield

@@ -1,8 +1,9 @@
-"""The message that the running code handles, found on the stack when a log line asks for it."""
+"""The message that the running code handles, as log lines name it; what outlives a message does not know the next."""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
 import logging
 from types import SimpleNamespace
@@ -12,7 +13,6 @@ import pytest
 from opentelemetry import trace
 
 import awoke
-from awoke.observe import handled as module
 from awoke.observe.handled import CONTEXT, Handled, WithContext, context, handled
 from awoke.observe.ledger import Ledger
 from awoke.observe.process import ThisProcess
@@ -53,21 +53,70 @@ def test_a_batch_is_handled_from_its_first_message() -> None:
     assert found == [Handled("orders", 0, 0, 2)]
 
 
-def test_a_thread_that_a_handler_waits_for_knows_its_job() -> None:
+@KINDS
+def test_a_context_that_outlives_its_job_keeps_no_message(is_async: bool) -> None:
+    kept: list[contextvars.Context] = []
+
+    def handle(message: Any) -> None:
+        kept.append(contextvars.copy_context())
+        if message.offset == 1:
+            raise ValueError
+
+    job = process(executor(handler(handle, is_async), FakeContext()), FakeJob(), on_loop=is_async)
+    assert (job.detached, job.said) == (1, [("done", 0), "retry"]), "detached, because the handler raised"
+    kept.clear()
+    process(
+        executor(handler(lambda message: handle(message) if not message.offset else None, is_async), FakeContext()),
+        job := FakeJob(),
+        on_loop=is_async,
+    )
+    assert (job.detached, job.said) == (0, ["complete"])
+    assert kept[0].run(handled) is None
+
+
+def test_what_an_async_handler_starts_knows_its_job() -> None:
     found: list[Handled | None] = []
+
+    async def note() -> None:
+        found.append(handled())
 
     async def handle(message: Any) -> None:
         found.append(await asyncio.to_thread(handled))
+        await asyncio.create_task(note())
 
     process(executor(handle, FakeContext()), FakeJob(1, attempt=2), on_loop=True)
-    assert found == [Handled("orders", 0, 0, 2)]
+    assert found == [Handled("orders", 0)] * 2
 
 
-def test_a_handler_that_is_too_deep_on_the_stack_names_its_job_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_outlives_its_message_does_not_take_the_next_one_for_its_own() -> None:
     found: list[Handled | None] = []
-    monkeypatch.setattr(module, "DEPTH_MAX", 1)
-    process(executor(lambda message: found.append(handled()), FakeContext()), FakeJob(2, attempt=5), on_loop=False)
-    assert found == [Handled("orders", 0, 0, 5)] * 2
+    is_next = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def outlive() -> None:
+        await is_next.wait()
+        found.extend([handled(), await asyncio.to_thread(handled)])
+
+    async def handle(message: Any) -> None:
+        if message.offset == 0:
+            tasks.append(asyncio.create_task(outlive()))
+        else:
+            is_next.set()
+            await tasks[0]
+            found.append(handled())
+
+    process(executor(handle, FakeContext()), FakeJob(2), on_loop=True)
+    assert found == [Handled("orders", 0), Handled("orders", 0), Handled("orders", 0, 1, 1, KEY)]
+
+
+def test_an_event_loop_within_a_handler_knows_its_message() -> None:
+    found: list[Handled | None] = []
+
+    async def note() -> None:
+        found.append(handled())
+
+    process(executor(lambda message: asyncio.run(note()), FakeContext()), FakeJob(2), on_loop=False)
+    assert found == [Handled("orders", 0, 0, 1, KEY), Handled("orders", 0, 1, 1, KEY)]
 
 
 class Ended:

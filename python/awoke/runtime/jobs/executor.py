@@ -153,12 +153,13 @@ class Executor:
         outcome: Outcome = "done"
         generation = job.generation
         owner = self._owners.get(generation) or self._name_owner(job)
-        current = Acting(self._context.ledger, owner, generation, job)
+        task = asyncio.current_task() if self._route.is_async else None
+        current = Acting(self._context.ledger, owner, generation, job, threading.get_ident(), task)
         token = acting.set(current)
         try:
             outcome = await self._run(job)
         finally:
-            current.running = None
+            current.running = current.task = None
             acting.reset(token)
             if self._cleanups.has_any:
                 await self._cleanups.end(is_async=self._route.is_async)

@@ -21,7 +21,7 @@ from awoke.declare.handlers import check_ran, is_unfinished
 from awoke.declare.routing import Route
 from awoke.errors import FencedError
 from awoke.observe.events import Events, MessagesExpired, MessagesFiltered
-from awoke.observe.loops import message_loop
+from awoke.observe.ledger import acting
 from awoke.observe.tracing import Tracer
 from awoke.runtime.failures.undecodable import Undecodable
 from awoke.runtime.jobs.handler_calls import HandlerCalls
@@ -85,16 +85,18 @@ class MessageLoop:
         self._is_async, self._is_typed = calls.is_async, calls.is_typed
         self._batches, self._strategy = batches, strategy
 
-    @message_loop
     async def run(self, job: Job) -> bool:
         """Calls the handler for each message; returns whether the job is over. Raises what makes its message fail."""
         function, is_async, is_typed, strategy = self._function, self._is_async, self._is_typed, self._strategy
         take, takes_nothing = strategy.take, strategy.takes_nothing
         results, plain, send = strategy.begin(job)
+        current = acting.get()
+        assert current is not None
         message: Message[Any] | None = None
         batch, lease = self._batches.of(job)
         try:
             for message in () if batch is None else job.each(batch, strategy.is_done_when_passed):
+                current.message = message  # For the lines that the handler logs.
                 if is_typed:
                     message.value  # noqa: B018 - a value that does not decode is the message's error, not the handler's
                 if (result := function(message)) is not None:
@@ -115,6 +117,8 @@ class MessageLoop:
             await strategy.on_failed(results, job, offset_before(batch, failed_offset), failed_offset)
             del results, send  # A kept exception keeps this frame: not what waits for other messages' results.
             raise
+        finally:
+            current.message = None
         is_over = strategy.is_done_when_passed
         done_offset = None if is_over or message is None else message.offset
         batch = message = result = None
