@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, final
 from typing_extensions import TypeVar as TypeVarWithDefault
 from typing_extensions import disjoint_base
 
-from awoke.payloads.message import Record
+from awoke.payloads.message import Outgoing, Record
 from awoke.rpc.call_options import Request
 from awoke.settings import EngineSettings
 from awoke.waiting.handles import Delivery
@@ -337,6 +337,7 @@ class Producer:
         idle_after_s: float | None,
         events: EventBox,
         for_calls: bool = False,
+        middleware: Callable[..., Outgoing] | None = None,
     ) -> Self: ...
     def produce(
         self,
@@ -370,9 +371,9 @@ class Producer:
     ) -> list[DeliveryHandle]:
         """Sends messages in order; returns one handle for each.
 
-        A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once;
-        of any other iterable, each is sent when it comes. Blocks while the queue is full, up to `timeout_s` for each
-        message. On an error, the messages before it have been sent.
+        A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once,
+        unless there is middleware; of any other iterable, each is sent when it comes. Blocks while the queue is full,
+        up to `timeout_s` for each message. On an error, the messages before it have been sent.
 
         Raises:
             QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from awoke.payloads.message import Outgoing
 
@@ -15,3 +16,12 @@ def through(middleware: Sequence[Middleware], message: Outgoing) -> Outgoing:
     for each in middleware:
         message = each(message)
     return message
+
+
+def joined(middleware: Sequence[Middleware]) -> Callable[..., Outgoing]:
+    """Returns the functions as one, which gets the parts of an `Outgoing`: the engine calls it for each message."""
+
+    def passed(*parts: Any) -> Outgoing:
+        return through(middleware, Outgoing(*parts))
+
+    return passed

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import Any, Self, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
 from awoke import _native
@@ -16,11 +15,11 @@ from awoke.errors import ConfigError, DeliveryTimeout
 from awoke.observe.events import Events, EventSource
 from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.formats.format import Format, checked_default
-from awoke.payloads.message import Outgoing, ProduceOptions, RecordOptions, record_of
+from awoke.payloads.message import ProduceOptions
 from awoke.payloads.registry.schemas import Schemas, schemas_of
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.preconditions import checks
-from awoke.produce.middleware import Middleware, through
+from awoke.produce.middleware import Middleware, joined
 from awoke.produce.transaction import Transaction
 from awoke.settings import KafkaValue, Settings, client_properties, load, origins, properties_of
 from awoke.settings.oauth import TokenFunction
@@ -53,12 +52,6 @@ class ProducerOptions(TypedDict, total=False):
     """Gets the events of the producer."""
 
 
-class ShapedOptions(ProduceOptions, total=False):
-    """The options of `Producer.produce`."""
-
-    variant: _native.Variant | None
-
-
 class Producer(_native.Producer):
     """Sends messages and gives a delivery handle for each. Any number of threads and event loops may use one.
 
@@ -69,6 +62,8 @@ class Producer(_native.Producer):
         TypeError: An unknown option.
     """
 
+    has_middleware: bool
+    """True if its messages pass middleware, or are encoded by the types of their topics."""
     _source: EventSource
     _middleware: Sequence[Middleware]
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
@@ -83,42 +78,32 @@ class Producer(_native.Producer):
         idle_after_s = options.get("idle_after_s")
         if idle_after_s is not None and idle_after_s <= 0:
             raise ConfigError(f"idle_after_s must be more than 0, not {idle_after_s}", "idle_after_s")
+        middleware = tuple(options.get("middleware", ()))
+        own_schemas = None
+        if topics := options.get("topics"):
+            schemas = options.get("schemas") or (own_schemas := schemas_of(settings))
+            middleware += (TopicFormats(topics, default, schemas),)
         source = EventSource(options.get("events"))
         try:
             with origins.named():
                 self = super().__new__(
-                    cls, properties, default.encode, settings.produce_timeout_s, idle_after_s, source.box
+                    cls,
+                    properties,
+                    default.encode,
+                    settings.produce_timeout_s,
+                    idle_after_s,
+                    source.box,
+                    middleware=joined(middleware) if middleware else None,
                 )
         except BaseException:
             source.close()
+            if own_schemas is not None:
+                own_schemas.close()
             raise
-        self._source = source
-        self._schemas = None
-        self._middleware = tuple(options.get("middleware", ()))
-        if topics := options.get("topics"):
-            schemas = options.get("schemas") or self._own_schemas(settings)
-            self._middleware += (TopicFormats(topics, default, schemas),)
+        self.has_middleware = bool(middleware)
+        self._source, self._middleware, self._schemas = source, middleware, own_schemas
         self._turns = WeakKeyDictionary()
-        if self._middleware:  # Of this object only: without middleware, `produce` is the engine's own method.
-            vars(self).update(produce=self._produce_through, produce_many=self._produce_many_through)
         return self
-
-    def _produce_through(self, topic: str, value: Any, **options: Unpack[ShapedOptions]) -> DeliveryHandle:
-        timeout_s, variant = options.pop("timeout_s", None), options.pop("variant", None)
-        message = through(self._middleware, Outgoing(topic, value, **cast("RecordOptions", options)))
-        produce = type(self).produce  # Of the class: that of a class which user code derives, too.
-        return produce(self, message.topic, message.value, **message.options, timeout_s=timeout_s, variant=variant)
-
-    def _produce_many_through(
-        self,
-        topic: str,
-        messages: Iterable[Any],
-        *,
-        timeout_s: float | None = None,
-        variant: _native.Variant | None = None,
-    ) -> list[DeliveryHandle]:
-        send = partial(self._produce_through, timeout_s=timeout_s, variant=variant)
-        return [send(topic, record.value, **record.options) for record in map(record_of, messages)]
 
     def transaction(self, timeout_s: float | None = None) -> Transaction:
         """Returns a transaction, whose messages readers of committed messages see together or not at all.
@@ -170,10 +155,6 @@ class Producer(_native.Producer):
             self._source.close()
             if self._schemas is not None:
                 self._schemas.close()
-
-    def _own_schemas(self, settings: Settings) -> Schemas:
-        self._schemas = schemas_of(settings)
-        return self._schemas
 
     def __enter__(self) -> Self:
         return self
@@ -242,5 +223,6 @@ def wait_all(handles: Iterable[DeliveryHandle], timeout_s: float | None = None) 
 
 
 def sends_directly(producer: object) -> bool:
-    """Tells whether `produce` is the engine's own method: no middleware, and no class that user code derives."""
-    return type(producer) is Producer and "produce" not in vars(producer)
+    """Tells whether the engine sends what `produce` gets as it is: no middleware, and no class that user code
+    derives."""
+    return type(producer) is Producer and not producer.has_middleware

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
 import awoke
+from awoke import _native
 from awoke.produce.producer import sends_directly
 
 NOWHERE = "127.0.0.1:1"
@@ -42,23 +45,70 @@ class Counting(awoke.Producer):
 seen: list[tuple[str, Any]] = []
 
 
-def test_messages_pass_the_middleware_before_a_derived_class() -> None:
+def test_middleware_gets_what_a_derived_class_sends() -> None:
     seen.clear()
+    passed: list[awoke.Outgoing] = []
 
-    def upper(message: awoke.Outgoing) -> awoke.Outgoing:
-        return message._replace(value=message.value.upper())
+    def note(message: awoke.Outgoing) -> awoke.Outgoing:
+        passed.append(message)
+        return message
 
-    producer = Counting(NOWHERE, middleware=[upper])
-    assert type(producer) is Counting
-    producer.produce("orders", b"a", key="k", timeout_s=0)
+    class Prefixing(Counting):
+        def produce(self, topic: str, value: Any, **options: Any) -> awoke.DeliveryHandle:
+            return super().produce(topic, b"p" + value, **options)
+
+    producer = Prefixing(NOWHERE, middleware=[note])
+    assert type(producer) is Prefixing
+    producer.produce("orders", b"a", key="k", headers={"h": "1"}, partition=2, timestamp_ms=7, timeout_s=0)
     producer.produce_many("orders", [b"b", (b"c", "k")])
-    assert seen == [("orders", b"A"), ("orders", b"B"), ("orders", b"C")]
+    assert seen == [("orders", b"pa")], "produce_many is another method"
+    assert passed == [
+        awoke.Outgoing("orders", b"pa", "k", {"h": "1"}, 2, 7),
+        awoke.Outgoing("orders", b"b"),
+        awoke.Outgoing("orders", b"c", "k"),
+    ]
     assert producer.close(0.01) == 3
 
 
-def test_a_producer_without_middleware_has_the_methods_of_its_class() -> None:
-    with awoke.Producer(NOWHERE) as producer:
-        assert "produce" not in vars(producer)
+def test_a_producer_is_sent_what_its_middleware_returns_or_nothing() -> None:
+    results: list[Any] = [None, ValueError("not that one"), awoke.Outgoing("orders", {"a": 1}, b"k")]
+
+    def change(message: awoke.Outgoing) -> Any:
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    producer = awoke.Producer(NOWHERE, middleware=[change])
+    with pytest.raises(TypeError, match="None"):
+        producer.produce("orders", b"a")
+    with pytest.raises(ValueError, match="not that one"):
+        producer.produce("orders", b"a")
+    assert producer.queued()[0] == 0
+    producer.produce("nowhere", b"a")
+    assert producer.queued() == (1, len(b'{"a":1}') + 1)
+    producer.close(0.01)
+
+
+@pytest.mark.parametrize("name", ["produce", "produce_many"])
+def test_the_methods_that_send_are_the_engines_own(name: str) -> None:
+    assert getattr(awoke.Producer, name) is getattr(_native.Producer, name)
+
+
+def test_middleware_that_refers_to_its_producer_is_collected_with_it() -> None:
+    class Stamp:
+        producer: awoke.Producer
+
+        def __call__(self, message: awoke.Outgoing) -> awoke.Outgoing:
+            return message
+
+    stamp = Stamp()
+    stamp.producer = awoke.Producer(NOWHERE, middleware=[stamp])
+    stamp.producer.close(0.01)
+    kept = weakref.ref(stamp)
+    del stamp
+    gc.collect()
+    assert kept() is None
 
 
 class Refusing(awoke.Format):

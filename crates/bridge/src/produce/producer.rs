@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use awoke_engine::clock::Deadline;
 use awoke_engine::produce as engine;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::Result;
 use crate::events::EventBox;
+use crate::produce::record::record_parts;
 use crate::produce::{DeliveryHandle, Outgoing, Transaction};
 use crate::properties::Properties;
 use crate::values::duration;
@@ -25,6 +27,8 @@ pub struct Producer {
     pub encoder: Py<PyAny>,
     /// The longest wait of `produce` for a full queue when its caller gives no time-out.
     produce_timeout: Option<Duration>,
+    /// Gets the parts of each message, and returns an `awoke.Outgoing`, which is sent.
+    middleware: Option<Py<PyAny>>,
 }
 
 impl Producer {
@@ -71,7 +75,8 @@ impl Producer {
 #[pymethods]
 impl Producer {
     #[new]
-    #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, for_calls=false))]
+    #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, for_calls=false,
+        middleware=None))]
     fn new(
         py: Python<'_>,
         properties: Properties,
@@ -80,12 +85,19 @@ impl Producer {
         idle_after_s: Option<f64>,
         events: &EventBox,
         for_calls: bool,
+        middleware: Option<Py<PyAny>>,
     ) -> Result<Self> {
         let events = Arc::clone(&events.inner);
         let kind = if for_calls { engine::ProducerOptions::for_calls() } else { engine::ProducerOptions::default() };
         let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, ..kind };
         let inner = py.detach(|| engine::Producer::new(&properties.config(), options, events))?;
-        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)? })
+        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, middleware })
+    }
+
+    /// Middleware of an app may refer to the app, which refers to its producer.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.encoder)?;
+        visit.call(&self.middleware)
     }
 
     /// Sends a message; the handle has the broker's answer.
@@ -112,18 +124,24 @@ impl Producer {
         variant: Option<&Variant>,
     ) -> Result<Py<DeliveryHandle>> {
         let encoder = self.encoder.bind(py);
-        let record = Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?;
         let variant = variant.map(|variant| variant.inner.as_ref());
         let timeout = duration(timeout_s)?;
-        let sent = record.with(variant, |record| self.send(py, topic, record, timeout))?;
+        let sent = if let Some(middleware) = &self.middleware {
+            let message = middleware.bind(py).call1((topic, value, key, headers, partition, timestamp_ms))?;
+            let (topic, record) = Outgoing::of_message(encoder, &message)?;
+            record.with(variant, |record| self.send(py, &topic, record, timeout))?
+        } else {
+            let record = Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?;
+            record.with(variant, |record| self.send(py, topic, record, timeout))?
+        };
         DeliveryHandle::make(py, sent)
     }
 
     /// Sends messages in order; returns one handle for each.
     ///
-    /// A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once;
-    /// of any other iterable, each is sent when it comes. Blocks while the queue is full, up to `timeout_s` for each
-    /// message. On an error, the messages before it have been sent.
+    /// A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once,
+    /// unless there is middleware; of any other iterable, each is sent when it comes. Blocks while the queue is full, up to
+    /// `timeout_s` for each message. On an error, the messages before it have been sent.
     ///
     /// Raises:
     ///     QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
@@ -136,6 +154,14 @@ impl Producer {
         timeout_s: Option<f64>,
         variant: Option<&Variant>,
     ) -> Result<Bound<'py, PyList>> {
+        if self.middleware.is_some() {
+            let handles = messages.try_iter()?.map(|message| {
+                let (value, key, headers, partition, timestamp_ms) = record_parts(&message?)?;
+                let (key, headers) = (key.as_ref(), headers.as_ref());
+                self.produce(py, topic, &value, key, headers, partition, timestamp_ms, timeout_s, variant)
+            });
+            return Ok(PyList::new(py, handles.collect::<Result<Vec<_>>>()?)?);
+        }
         let (encoder, timeout) = (self.encoder.bind(py), duration(timeout_s)?);
         let variant = variant.map(|variant| variant.inner.as_ref());
         // Messages of a generator are sent as they come; those of a list or a tuple are sent together.

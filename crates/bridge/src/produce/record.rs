@@ -87,6 +87,13 @@ impl Outgoing {
         Self::new(encoder, &parts.get_item(0)?, part(1)?.as_ref(), None, None, None)
     }
 
+    /// Takes a topic and a message from an `awoke.Outgoing`.
+    pub fn of_message(encoder: &Bound<'_, PyAny>, message: &Bound<'_, PyAny>) -> PyResult<(PyBackedStr, Self)> {
+        let (topic, value, key, headers, partition, timestamp_ms): (_, _, Part<'_>, Part<'_>, _, _) =
+            message.extract()?;
+        Ok((topic, Self::new(encoder, &value, key.as_ref(), headers.as_ref(), partition, timestamp_ms)?))
+    }
+
     /// Calls `send` with the engine's view of many messages.
     pub fn with_all<T>(
         all: &[Self],
@@ -127,6 +134,17 @@ impl Outgoing {
             headers: self.headers.iter().map(|(name, value)| (name.to_string(), copy(value))).collect(),
         }
     }
+}
+
+type Part<'py> = Option<Bound<'py, PyAny>>;
+
+/// Value, key, headers, partition and time of a message, as Python gives them.
+type RecordParts<'py> = (Bound<'py, PyAny>, Part<'py>, Part<'py>, Option<i32>, Option<i64>);
+
+/// Returns the parts of a message of `produce_many`.
+pub fn record_parts<'py>(message: &Bound<'py, PyAny>) -> PyResult<RecordParts<'py>> {
+    static RECORD_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    RECORD_OF.import(message.py(), "awoke.payloads.message", "record_of")?.call1((message,))?.extract()
 }
 
 pub fn value_bytes(encoder: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
