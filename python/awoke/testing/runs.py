@@ -14,6 +14,7 @@ from awoke.app.app import App
 from awoke.declare.reader import Reader
 from awoke.errors import AwokeError
 from awoke.observe.events.pump import pump
+from awoke.observe.ledger import OF_EVENT_LOOPS
 from awoke.settings import KafkaValue, embedded
 from awoke.testing.cluster import TestCluster, create_topics_of
 from awoke.testing.idle import Idleness
@@ -28,8 +29,6 @@ OF_CALLBACKS = "awoke-callbacks"
 """The name of the thread that runs callbacks, and ends by itself after the last one."""
 CALLBACKS_S = 10.0
 """The time that this thread may take: on a busy machine it ends some time after its last callback."""
-OF_EVENT_LOOPS = "asyncio_"
-"""The names of the threads of an event loop's executor, which end with the loop."""
 RECORDED_WITHIN_S = 10.0
 
 
