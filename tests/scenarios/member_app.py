@@ -7,6 +7,7 @@ call writes it.
 from __future__ import annotations
 
 import os
+import re
 
 import awoke
 from tests.support.waiting import work_for
@@ -21,7 +22,16 @@ def write(*words: object) -> None:
     os.write(log, (" ".join(map(str, (name, *words))) + "\n").encode())
 
 
-@app.consumer(os.environ["MEMBER_TOPIC"], batch=awoke.Batching(max_messages=10))
+def source() -> str | awoke.Pattern:
+    """The topic; or all topics that begin with its name, which are looked for several times a second."""
+    topic = os.environ["MEMBER_TOPIC"]
+    if "MEMBER_LOOKS" not in os.environ:
+        return topic
+    app.use(kafka={"topic.metadata.refresh.interval.ms": 200, "group.instance.id": name})
+    return awoke.pattern(rf"{re.escape(topic)}.*")
+
+
+@app.consumer(source(), batch=awoke.Batching(max_messages=10))
 class Member(awoke.Consumer):
     """Takes a while for each batch."""
 

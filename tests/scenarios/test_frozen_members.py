@@ -1,4 +1,4 @@
-"""Six members are frozen for longer than their session and go on: each member commits the messages that it handles."""
+"""Members are frozen for longer than their session and go on: they commit what they handle, and read new topics."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ WITHIN_S = 60.0
 
 
 class Members:
-    """Six processes of `member_app`, and the lines that they write down."""
+    """Processes of `member_app`, and the lines that they write down."""
 
-    def __init__(self, servers: str, topic: str, group: str, log: Path) -> None:
+    def __init__(self, servers: str, topic: str, group: str, log: Path, **env: str) -> None:
         self.servers, self.topic, self.group, self._log = servers, topic, group, log
         self.processes: list[Process] = []
+        self._env = env
 
-    def start(self, stack: contextlib.ExitStack) -> None:
+    def start(self, stack: contextlib.ExitStack, members: int = MEMBERS) -> None:
         """Start them all."""
-        for number in range(MEMBERS):
+        for number in range(members):
             self.processes.append(stack.enter_context(self._start(f"member-{number}")))
 
     def _start(self, name: str) -> Process:
-        env = {"MEMBER_LOG": str(self._log), "MEMBER_NAME": name, "MEMBER_TOPIC": self.topic}
+        env = {"MEMBER_LOG": str(self._log), "MEMBER_NAME": name, "MEMBER_TOPIC": self.topic, **self._env}
         arguments = ("run", "tests.scenarios.member_app:app", "--bootstrap-servers", self.servers)
         return Process(*arguments, env={**env, "AWOKE_GROUP": self.group})
 
@@ -92,6 +93,33 @@ def test_frozen_members_go_on_committing(real_cluster: RealCluster, tmp_path: Pa
             written += fill(servers, topic, 10)
             check_at_end(members, written)
         assert members.names_with("lost"), "no member was frozen for longer than its session"
+        members.signal(signal.SIGTERM)
+        for process in members.processes:
+            assert process.wait() == 0, process.output
+
+
+@pytest.mark.timeout(200)
+def test_a_topic_that_appears_while_a_member_joins_again_is_read(real_cluster: RealCluster, tmp_path: Path) -> None:
+    servers, topic, group = real_cluster.bootstrap_servers, unique("frozen-pattern"), unique("group")
+    real_cluster.create_topic(f"{topic}-a", 2)
+    members = Members(servers, topic, group, tmp_path / "log", MEMBER_LOOKS="yes")
+    with contextlib.ExitStack() as stack:
+        members.start(stack, 2)
+        first, second = members.processes
+        wait_until(lambda: len(members.names_with("assigned")) == 2, "each member has a partition", WITHIN_S)
+        first.signal(signal.SIGSTOP)
+        elapse(FROZEN_S, "a member is frozen for longer than its session")
+        # The group cannot let the first one in until the second one joins, too, or its session is over.
+        second.signal(signal.SIGSTOP)
+        real_cluster.create_topic(f"{topic}-b")
+        judge.feed(servers, f"{topic}-b", [b"value"])
+        first.signal(signal.SIGCONT)
+        wait_until(lambda: "lost" in {line.split()[1] for line in whole_lines(tmp_path / "log")}, "lost", WITHIN_S)
+        elapse(3.0, "the first member looks for topics while it joins")
+        second.signal(signal.SIGCONT)
+        assert judge.comes_to_end(servers, group, f"{topic}-b", WITHIN_S), "\n".join(
+            each.output for each in members.processes
+        )
         members.signal(signal.SIGTERM)
         for process in members.processes:
             assert process.wait() == 0, process.output

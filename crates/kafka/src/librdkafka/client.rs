@@ -30,6 +30,11 @@ pub(super) struct Context {
     pub(super) linger: Linger,
 }
 
+unsafe extern "C" {
+    /// Patch 0014.
+    fn awoke_hold_subscriptions_back(rk: *mut ffi::rd_kafka_t);
+}
+
 /// librdkafka's default for `log_level`.
 const LOG_LEVEL: c_int = 6;
 const LOG_LEVEL_DEBUG: c_int = 7;
@@ -121,6 +126,10 @@ impl Client {
             return Err(Error::Config { property: what.to_owned(), reason });
         }
         let _now_librdkafkas = conf.into_raw();
+        if kind == Kind::Consumer {
+            // SAFETY: the handle is alive, and nothing has subscribed yet.
+            unsafe { awoke_hold_subscriptions_back(handle) };
+        }
         let client =
             Arc::new(Self { handle, context, guard: ForkGuard::new(what), kind, reported, _end_txns: end_txns });
         client.context().tokens.begin(&client)?;
