@@ -76,6 +76,18 @@ MUTANTS = [
         "",
     ),
     Mutant(
+        "lets a static member end between two rebalances",
+        "group_member/rebalance.rs",
+        "        self.await_rebalance(deadline);\n",
+        "",
+    ),
+    Mutant(
+        "does not join again when a static member is back and a partition has no owner",
+        "group_member/ownership.rs",
+        "            if !unowned.is_empty() {\n",
+        "            if !unowned.is_empty() && false {\n",
+    ),
+    Mutant(
         "keeps lanes over a seek",
         "partition_queue/seek.rs",
         "            lanes.reset();\n",

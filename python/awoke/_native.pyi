@@ -1169,6 +1169,11 @@ class GroupMember:
 
         Messages are kept back for a moment, by a pause, or because as many as allowed are under way. Does not block.
         """
+    def unowned(self) -> list[tuple[str, int]]:
+        """Returns the partitions of its topics that no member of the group owns: (topic, partition). Does not block.
+
+        One member of a group compares, and others return none.
+        """
     def fetch_queue_bytes(self) -> int | None:
         """Returns the most bytes that are fetched ahead of each assigned partition.
 

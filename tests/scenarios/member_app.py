@@ -33,7 +33,7 @@ def source() -> str | awoke.Pattern:
 
 @app.consumer(source(), batch=awoke.Batching(max_messages=10))
 class Member(awoke.Consumer):
-    """Takes a while for each batch."""
+    """Takes a while for each batch, or as long as the environment says."""
 
     def assigned(self) -> None:
         """Write it down."""
@@ -41,7 +41,7 @@ class Member(awoke.Consumer):
 
     def consume(self, batch: awoke.Batch[bytes]) -> None:
         """Write down what is done."""
-        work_for(0.02)
+        work_for(float(os.environ.get("MEMBER_WORK_S", "0.02")))
         write("batch", self.partition, batch.first_offset, batch.last_offset)
 
     def revoked(self) -> None:

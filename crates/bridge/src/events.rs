@@ -59,7 +59,7 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             set!(fields, text);
         }
         What::Statistics(json) => set!(fields, json),
-        What::Assigned(partitions) | What::Revoked(partitions) | What::Lost(partitions) => {
+        What::Assigned(partitions) | What::Revoked(partitions) | What::Lost(partitions) | What::Unowned(partitions) => {
             set_partitions(&fields, &partitions)?;
         }
         What::JobOverdue(at) => set_partitions(&fields, &[at])?,

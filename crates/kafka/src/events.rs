@@ -59,6 +59,8 @@ pub enum What {
     Statistics(String),
     /// Partitions that the group gave to this member.
     Assigned(Vec<TopicPartition>),
+    /// Partitions that no member of the group owns, though an assignment has stood for a session.
+    Unowned(Vec<TopicPartition>),
     /// Partitions that were given back in order: jobs done, offsets committed.
     Revoked(Vec<TopicPartition>),
     /// Partitions that were taken without asking; nothing could be committed.
@@ -133,6 +135,7 @@ impl What {
             Self::FetchFailed { .. } => "fetch.failed",
             Self::Statistics(_) => "client.statistics",
             Self::Assigned(_) => "partitions.assigned",
+            Self::Unowned(_) => "group.unowned",
             Self::Revoked(_) => "partitions.revoked",
             Self::Lost(_) => "partitions.lost",
             Self::JobOverdue(_) => "job.overdue",

@@ -33,12 +33,13 @@ from awoke.console.views import (
     Sample,
     SecretFields,
     SettingView,
+    UnownedPartitions,
 )
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError
 from awoke.observe.events import Event
 from awoke.observe.metrics.recorder import Health, Owned
-from awoke.observe.partitions import PartitionState
+from awoke.observe.partitions import UNOWNED_MAX, PartitionState
 from awoke.operate.commands.verbs import REMOTE, allowed
 from awoke.operate.commands.views import MAJOR, MINOR, SwarmNode
 from awoke.rpc.responder.call_log import MethodTimes, Times
@@ -106,6 +107,7 @@ class ShownGroup(Protocol):
     def paused(self) -> Mapping[tuple[str, int], tuple[Any, BaseException]]: ...
     def partitions(self) -> Sequence[PartitionState]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def unowned(self) -> Sequence[tuple[str, int]]: ...
     def running(self) -> Sequence[Job | HookJob]: ...
     @property
     def routes(self) -> Mapping[str, Route]: ...
@@ -246,6 +248,11 @@ class Reports:
             callers=callers_of(shown.callers()),
             supervisor_pid=self.swarm[0],
             swarm=self.swarm[1],
+            unowned=[
+                UnownedPartitions(group=group.group, partitions=list(unowned[:UNOWNED_MAX]), total=len(unowned))
+                for group in shown.joining
+                if (unowned := group.unowned())
+            ],
             partitions=partitions[:PARTITIONS_MAX],
             partitions_total=len(partitions),
             history=self._history.view(),

@@ -267,6 +267,15 @@ class OutputTopic(msgspec.Struct, kw_only=True, gc=False):
     producer is full."""
 
 
+class UnownedPartitions(msgspec.Struct, kw_only=True, gc=False):
+    """Partitions that no member of a group owns, as this process has found."""
+
+    group: str
+    partitions: list[tuple[str, int]]
+    """A limited number of them."""
+    total: int
+
+
 class AbortedByCode(msgspec.Struct, kw_only=True, gc=False):
     """The transactions of this process that were aborted for one reason."""
 
@@ -337,6 +346,8 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     """All nodes of the swarm on this host, as their supervisor last said."""
     is_cut: bool = False
     """True: partitions, their details or the history were left out, because the report was too large."""
+    unowned: list[UnownedPartitions] = []
+    """Since minor 7."""
     partitions: list[Partition] = []
     partitions_total: int = 0
     """The assigned partitions; a report has a limited number of them."""

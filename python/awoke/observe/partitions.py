@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+UNOWNED_MAX = 10
+"""More partitions without an owner are not named."""
 
 
 class CommitGap(NamedTuple):
@@ -47,3 +51,11 @@ class PartitionState(NamedTuple):
         if self.position is None or self.end_offset is None:
             return None
         return max(0, self.end_offset - self.position)
+
+
+def without_owner(group: str, partitions: Sequence[tuple[str, int]], total: int) -> str:
+    """Returns the sentence about partitions that no member owns; `partitions` are some or all of the `total`."""
+    first = [f"{topic}[{partition}]" for topic, partition in partitions[:UNOWNED_MAX]]
+    names = ", ".join(first) + (", …" if total > len(first) else "")
+    count = "1 partition has" if total == 1 else f"{total} partitions have"
+    return f"{count} no owner in group {group}, and nobody reads {'it' if total == 1 else 'them'}: {names}"

@@ -62,6 +62,7 @@ def group_of(*states: PartitionState, **parts: Any) -> Any:
         paused={},
         partitions=lambda: list(states),
         stuck=list,
+        unowned=list,
         running=list,
         routes={},
         kept_back=set,
@@ -139,6 +140,13 @@ def test_a_pause_counts_while_its_assignment_lasts() -> None:
     }
     found = reports_of(group_of(state(0), state(1), paused=paused)).make(0, 0).partitions
     assert [each.paused_because for each in found] == ["no good", None]
+
+
+def test_partitions_without_an_owner_are_told_by_group() -> None:
+    group = group_of(state(), unowned=lambda: [("orders", each) for each in range(12)])
+    (found,) = reports_of(group).make(0, 0).unowned
+    assert (found.group, found.total) == (group.group, 12)
+    assert found.partitions == [("orders", each) for each in range(10)]
 
 
 def test_a_stuck_partition_says_why() -> None:

@@ -142,6 +142,14 @@ impl GroupMember {
         member.stuck().into_iter().map(row).collect()
     }
 
+    /// Returns the partitions of its topics that no member of the group owns: (topic, partition). Does not block.
+    ///
+    /// One member of a group compares, and others return none.
+    fn unowned(&self) -> Vec<(String, i32)> {
+        let Ok(member) = self.inner.get() else { return Vec::new() };
+        member.unowned().into_iter().map(|at| (at.topic.to_string(), at.partition)).collect()
+    }
+
     /// Returns the most bytes that are fetched ahead of each assigned partition.
     ///
     /// None where librdkafka's own settings bound them.

@@ -30,7 +30,7 @@ impl Process {
                 (Arc::clone(world), Arc::clone(&scheduler), Arc::clone(&transactions));
             spawn("worker", move || work(&world, &scheduler, &transactions));
         }
-        let member = world.join(&scheduler, transactions.weak());
+        let member = world.join(&scheduler, transactions.weak(), number);
         Self { member, scheduler, number, transactions }
     }
 
@@ -46,13 +46,16 @@ impl Process {
     pub fn restart(&mut self, world: &World) {
         trace(|| "the member leaves, and joins again".to_owned());
         let timeout = if world.is_patient() { PATIENT } else { Duration::from_millis(random(4_000)) };
+        let left = world.cluster.left_unowned("group");
         drop(self.member.close(Some(timeout)));
+        let has_left = world.cluster.left_unowned("group") > left;
+        assert!(!(world.is_patient() && has_left), "a static member left partitions without an owner");
         world.forget_closed();
         if world.has_transactions() && (self.transactions.is_fenced() || random(2) == 0) {
             self.transactions.close();
             self.transactions.start(world, self.number);
         }
-        self.member = world.join(&self.scheduler, self.transactions.weak());
+        self.member = world.join(&self.scheduler, self.transactions.weak(), self.number);
     }
 
     /// Starts again if another producer has taken the transactional id.

@@ -62,6 +62,8 @@ pub struct World {
     pub is_alone: bool,
     group: GroupSettings,
     config: ClientConfig,
+    /// Members come back under their names, and their groups wait for them.
+    pub has_static_members: bool,
     pub events: Arc<EventBox>,
 }
 
@@ -84,6 +86,11 @@ impl World {
         config.set("group.id", "group");
         if random(3) == 0 {
             config.set("partition.assignment.strategy", "range");
+        }
+        let has_static_members = random(2) == 0;
+        if has_static_members {
+            // In some seeds no member compares the owners after a session: a static member that is back has to.
+            config.set("session.timeout.ms", ["45000", "300000"][random(2) as usize]);
         }
         let group = GroupSettings {
             commit_interval: Duration::from_millis([0, 5, 500][random(3) as usize]),
@@ -111,6 +118,7 @@ impl World {
             is_alone: random(2) == 0,
             group,
             config,
+            has_static_members,
             events: event_box().expect("a descriptor"),
         })
     }
@@ -200,6 +208,7 @@ impl World {
         &self,
         scheduler: &Arc<PartitionScheduler>,
         batcher: Option<Weak<TransactionBatcher>>,
+        number: usize,
     ) -> Arc<GroupMember> {
         let route = |(number, kind): (usize, &RouteKind)| Route {
             topic: kind.topic.clone(),
@@ -209,7 +218,11 @@ impl World {
             partitions: Vec::new(),
         };
         let routes = self.routes.iter().enumerate().map(route).collect();
-        let member = GroupMember::join(&self.config, routes, self.group, batcher, Arc::clone(&self.events));
+        let mut config = self.config.clone();
+        if self.has_static_members {
+            config.set("group.instance.id", format!("member{number}"));
+        }
+        let member = GroupMember::join(&config, routes, self.group, batcher, Arc::clone(&self.events));
         Arc::new(member.expect("the settings are right"))
     }
 

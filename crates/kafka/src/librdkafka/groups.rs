@@ -1,29 +1,96 @@
-//! Looks up whether a group has members, without waiting for the answer.
+//! Looks up whether a group has members, which partitions its own members have, and topics, without waiting for the
+//! answer.
 //!
-//! All groups are listed: to describe one would be less, but librdkafka (2.12.1; pull request 5397 is open) ends the
-//! process when the connection to the group's coordinator breaks while it is asked.
+//! To describe a group ends the process when the connection to its coordinator breaks meanwhile (librdkafka 2.12.1;
+//! pull request 5397 is open), where patch 0002 is not linked. So a caller lists all groups, and a member is told of
+//! its own group on Linux only.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 use std::time::Duration;
 
-use super::{Client, Code, Presence, Queue, QueueEvent, ffi, text_of};
+use super::{
+    Client, Code, DescribedTopic, Presence, Queue, QueueEvent, TopicId, TopicPartition, TopicPartitionList, c_string,
+    ffi, text_of,
+};
 use crate::Result;
+
+type Operation = ffi::rd_kafka_admin_op_t;
+
+unsafe extern "C" {
+    /// Patch 0015.
+    fn awoke_join_again(rk: *mut ffi::rd_kafka_t);
+}
+
+/// The options of a request; freed when dropped.
+struct Options(*mut ffi::rd_kafka_AdminOptions_t);
+
+impl Options {
+    fn new(client: &Client, operation: Operation, timeout: Duration) -> Self {
+        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        let mut reason = [0 as c_char; 128];
+        // SAFETY: the handle is alive; the options are ours.
+        unsafe {
+            let options = ffi::rd_kafka_AdminOptions_new(client.handle(), operation);
+            ffi::rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
+            Self(options)
+        }
+    }
+}
+
+impl Drop for Options {
+    fn drop(&mut self) {
+        // SAFETY: the options are ours.
+        unsafe { ffi::rd_kafka_AdminOptions_destroy(self.0) };
+    }
+}
 
 impl Client {
     /// Asks for all groups; the answer comes to the queue. Does not block.
     pub fn ask_for_groups(&self, queue: &Queue, timeout: Duration) -> Result<()> {
         self.check_process()?;
-        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-        let mut reason = [0 as c_char; 128];
+        let options = Options::new(self, Operation::RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS, timeout);
         // SAFETY: handle, queue and options are alive.
+        unsafe { ffi::rd_kafka_ListConsumerGroups(self.handle(), options.0, queue.as_ptr()) };
+        Ok(())
+    }
+
+    /// Asks for the partitions that the members of the member's own group have; the answer comes to the queue, on Linux
+    /// only. Does not block.
+    pub fn ask_for_owned(&self, queue: &Queue, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        if cfg!(not(target_os = "linux")) {
+            return Ok(());
+        }
+        let options = Options::new(self, Operation::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, timeout);
+        let group = c_string("a group", &self.name())?;
+        let mut groups = [group.as_ptr()];
+        // SAFETY: handle, queue and options are alive; librdkafka copies the name.
         unsafe {
-            let operation = ffi::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS;
-            let options = ffi::rd_kafka_AdminOptions_new(self.handle(), operation);
-            ffi::rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, reason.as_mut_ptr(), reason.len());
-            ffi::rd_kafka_ListConsumerGroups(self.handle(), options, queue.as_ptr());
-            ffi::rd_kafka_AdminOptions_destroy(options);
+            ffi::rd_kafka_DescribeConsumerGroups(self.handle(), groups.as_mut_ptr(), 1, options.0, queue.as_ptr());
         }
         Ok(())
+    }
+
+    /// Asks for topics; the answer comes to the queue. Does not block.
+    pub fn ask_for_topics(&self, topics: &[String], queue: &Queue, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let options = Options::new(self, Operation::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
+        let names = topics.iter().map(|topic| c_string("a topic", topic)).collect::<Result<Vec<CString>>>()?;
+        let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        // SAFETY: handle, queue and options are alive; librdkafka copies the names; the collection is ours.
+        unsafe {
+            let collection = ffi::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
+            ffi::rd_kafka_DescribeTopics(self.handle(), collection, options.0, queue.as_ptr());
+            ffi::rd_kafka_TopicCollection_destroy(collection);
+        }
+        Ok(())
+    }
+
+    /// Has a member of a cooperative group join it again, with its partitions: the group divides them anew. Does not
+    /// block, and does nothing in a rebalance.
+    pub fn join_again(&self) {
+        // SAFETY: the handle is alive.
+        unsafe { awoke_join_again(self.handle()) };
     }
 }
 
@@ -56,5 +123,80 @@ impl QueueEvent {
             }
             if errors > 0 { Presence::Unknown } else { Presence::Unlisted }
         }
+    }
+
+    /// Reads the answer to `ask_for_owned`; `None` in a rebalance, or where it is not known.
+    pub fn owned(&self) -> Option<Vec<TopicPartition>> {
+        if self.code() != Code::NONE {
+            return None;
+        }
+        // SAFETY: the event is an answer of this kind; each array has the length that was written, and lives as long.
+        unsafe {
+            let result = ffi::rd_kafka_event_DescribeConsumerGroups_result(self.as_ptr());
+            if result.is_null() {
+                return None;
+            }
+            let mut count = 0;
+            let groups = ffi::rd_kafka_DescribeConsumerGroups_result_groups(result, &raw mut count);
+            let group = (count > 0).then(|| *groups)?;
+            let error = ffi::rd_kafka_ConsumerGroupDescription_error(group);
+            let stable = ffi::rd_kafka_consumer_group_state_t::RD_KAFKA_CONSUMER_GROUP_STATE_STABLE as i32;
+            if (!error.is_null() && Code::of(ffi::rd_kafka_error_code(error)) != Code::NONE)
+                || ffi::rd_kafka_ConsumerGroupDescription_state(group) != stable
+            {
+                return None;
+            }
+            let members = 0..ffi::rd_kafka_ConsumerGroupDescription_member_count(group);
+            let of_member = |index| {
+                let member = ffi::rd_kafka_ConsumerGroupDescription_member(group, index);
+                let assignment = ffi::rd_kafka_MemberDescription_assignment(member);
+                TopicPartitionList::copy_of(ffi::rd_kafka_MemberAssignment_partitions(assignment)).partitions()
+            };
+            Some(members.flat_map(of_member).collect())
+        }
+    }
+
+    /// Reads the answer to `ask_for_topics`. Topics of which the broker does not tell are left out.
+    pub fn topics(&self) -> Vec<DescribedTopic> {
+        if self.code() != Code::NONE {
+            return Vec::new();
+        }
+        // SAFETY: the event is an answer of this kind; each array has the length that was written, and lives as long.
+        unsafe {
+            let result = ffi::rd_kafka_event_DescribeTopics_result(self.as_ptr());
+            if result.is_null() {
+                return Vec::new();
+            }
+            let mut count = 0;
+            let topics = ffi::rd_kafka_DescribeTopics_result_topics(result, &raw mut count);
+            (0..count).filter_map(|index| described(*topics.add(index))).collect()
+        }
+    }
+}
+
+/// # Safety
+/// `topic` belongs to an answer of librdkafka's that is alive.
+unsafe fn described(topic: *const ffi::rd_kafka_TopicDescription_t) -> Option<DescribedTopic> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let error = ffi::rd_kafka_TopicDescription_error(topic);
+        if !error.is_null() && Code::of(ffi::rd_kafka_error_code(error)) != Code::NONE {
+            return None;
+        }
+        let mut count = 0;
+        ffi::rd_kafka_TopicDescription_partitions(topic, &raw mut count);
+        let id = ffi::rd_kafka_TopicDescription_topic_id(topic);
+        let half = |bits: i64| u128::from(bits.cast_unsigned());
+        let id = if id.is_null() {
+            0
+        } else {
+            half(ffi::rd_kafka_Uuid_most_significant_bits(id)) << 64
+                | half(ffi::rd_kafka_Uuid_least_significant_bits(id))
+        };
+        Some(DescribedTopic {
+            name: text_of(ffi::rd_kafka_TopicDescription_name(topic)),
+            id: (id != 0).then_some(TopicId(id)),
+            partitions: i32::try_from(count).unwrap_or(i32::MAX),
+        })
     }
 }

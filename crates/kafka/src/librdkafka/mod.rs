@@ -1,8 +1,9 @@
 //! The client: librdkafka behind safe types. Only `ffi` and these files know its functions.
 
 use crate::seam::{
-    AccessFailure, CommittedOffset, Delivery, EndTxns, EndedLinger, EventKind, Failure, FetchError, Fetched, Kind,
-    Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicPartition, Unread,
+    AccessFailure, CommittedOffset, Delivery, DescribedTopic, EndTxns, EndedLinger, EventKind, Failure, FetchError,
+    Fetched, Kind, Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicId,
+    TopicPartition, Unread,
 };
 use crate::{Code, Error};
 

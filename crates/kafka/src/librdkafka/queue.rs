@@ -221,6 +221,8 @@ impl Event {
             ffi::RD_KAFKA_EVENT_OFFSET_COMMIT => EventKind::Commit,
             ffi::RD_KAFKA_EVENT_FETCH => EventKind::Messages,
             ffi::RD_KAFKA_EVENT_LISTCONSUMERGROUPS_RESULT => EventKind::Groups,
+            ffi::RD_KAFKA_EVENT_DESCRIBECONSUMERGROUPS_RESULT => EventKind::Owned,
+            ffi::RD_KAFKA_EVENT_DESCRIBETOPICS_RESULT => EventKind::Topics,
             ffi::RD_KAFKA_EVENT_ERROR => EventKind::Error,
             _ => EventKind::Other,
         }

@@ -125,6 +125,21 @@ pub enum Presence {
     Unknown,
 }
 
+/// The id of a topic: one that is made again has another id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TopicId(pub u128);
+
+/// What is asked of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedTopic {
+    /// Its name.
+    pub name: String,
+    /// Its id; `None` where the broker gives none (before Kafka 2.8).
+    pub id: Option<TopicId>,
+    /// How many partitions it has.
+    pub partitions: i32,
+}
+
 /// The kind of an event that comes out of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
@@ -136,6 +151,10 @@ pub enum EventKind {
     Messages,
     /// The answer to a question about groups.
     Groups,
+    /// The answer to a question about the partitions that the members of a group own.
+    Owned,
+    /// The answer to a question about topics.
+    Topics,
     /// An error of the client.
     Error,
     /// Another kind.

@@ -19,8 +19,9 @@ use crate::clock::Deadline;
 use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
 use crate::seam::{
-    AccessFailure, CommittedOffset, Delivery, EndTxns, EndedLinger, EventKind, Failure, FetchError, Fetched, Kind,
-    Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicPartition, Unread,
+    AccessFailure, CommittedOffset, Delivery, DescribedTopic, EndTxns, EndedLinger, EventKind, Failure, FetchError,
+    Fetched, Kind, Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicPartition,
+    Unread,
 };
 use crate::{Code, Result};
 
@@ -74,10 +75,15 @@ const _: fn(&Client, &TopicPartition, &Deadline) -> Result<i64> = Client::end_of
 const _: fn(&Client, &TopicPartition) -> Option<Range<i64>> = Client::offsets_seen;
 const _: fn(&Client, &Queue, Duration) -> Result<()> = Client::ask_for_groups;
 const _: fn(&QueueEvent, &str) -> Presence = QueueEvent::presence_of;
+const _: fn(&Client, &Queue, Duration) -> Result<()> = Client::ask_for_owned;
+const _: fn(&QueueEvent) -> Option<Vec<TopicPartition>> = QueueEvent::owned;
+const _: fn(&Client, &[String], &Queue, Duration) -> Result<()> = Client::ask_for_topics;
+const _: fn(&QueueEvent) -> Vec<DescribedTopic> = QueueEvent::topics;
 
 // A consumer.
 const _: fn(&Client, &[String]) -> Result<()> = Client::subscribe;
 const _: fn(&Client) = Client::unsubscribe;
+const _: fn(&Client) = Client::join_again;
 const _: fn(&Client) -> bool = Client::is_assignment_lost;
 const _: fn(&Client) -> bool = Client::is_cooperative;
 const _: fn(&Client, &TopicPartitionList) -> Result<()> = Client::assign;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::cluster::{Calls, Cluster};
+use super::groups::Question;
 use super::queue::{EventQueue, Listener};
 use super::sender::{Pending, ReportCall};
 use super::{
@@ -78,12 +79,16 @@ pub struct Client {
 pub(super) struct ClientState {
     pub(super) group: String,
     pub(super) is_cooperative: bool,
+    /// The name under which a static member comes back.
+    pub(super) instance: Option<String>,
+    /// Assignments that are still to come after a revocation: that of the same rebalance, and of the next one.
+    pub(super) to_come: u8,
     pub(super) main_queue: usize,
     pub(super) partitions: BTreeMap<TopicPartition, PartitionState>,
     /// Commits without an answer, and the queue for it.
     pub(super) commits: VecDeque<(TopicPartitionList, usize)>,
-    /// Queues that wait for an answer about groups.
-    pub(super) questions: VecDeque<usize>,
+    /// Questions without an answer, each with the queue for it.
+    pub(super) questions: VecDeque<(Question, usize)>,
     /// A rebalance was sent, and is not answered.
     pub(super) is_rebalancing: bool,
     /// Its session has ended; it learns it by the next rebalance.
@@ -228,7 +233,8 @@ impl Client {
             state.queues.push(EventQueue::default());
             let main_queue = state.queues.len() - 1;
             let group = if kind == Kind::Consumer { group.clone() } else { String::new() };
-            state.clients.push(ClientState { group, is_cooperative, main_queue, ..ClientState::default() });
+            let instance = config.get("group.instance.id").map(ToOwned::to_owned);
+            state.clients.push(ClientState { group, is_cooperative, instance, main_queue, ..ClientState::default() });
             (state.clients.len() - 1, main_queue)
         };
         let (end_txns, birthplace, on_renewed) = (options.end_txns, Birthplace::here(), OnceLock::new());

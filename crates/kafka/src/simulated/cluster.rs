@@ -76,7 +76,7 @@ enum Action {
     Rebalance(usize),
     Close(usize),
     Deliver(usize),
-    AnswerGroups(usize),
+    AnswerQuestion(usize),
     EndLate(usize),
     Expire(String),
 }
@@ -312,7 +312,7 @@ impl State {
                 actions.push(Action::Deliver(id));
             }
             if !client.questions.is_empty() {
-                actions.push(Action::AnswerGroups(id));
+                actions.push(Action::AnswerQuestion(id));
             }
         }
         actions.extend((0..self.transactions.late.len()).map(Action::EndLate));
@@ -329,7 +329,7 @@ impl State {
             Action::Rebalance(id) => self.send_rebalance(id, &mut calls),
             Action::Close(id) => self.end_membership(id, &mut calls),
             Action::Deliver(id) => self.deliver(id, &mut calls),
-            Action::AnswerGroups(id) => self.answer_groups(id, &mut calls),
+            Action::AnswerQuestion(id) => self.answer_question(id, &mut calls),
             Action::EndLate(index) => self.end_late(index, &mut calls),
             Action::Expire(id) => self.expire(&id),
         }

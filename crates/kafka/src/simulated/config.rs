@@ -13,13 +13,15 @@ pub struct ClientConfig {
 }
 
 /// The values of properties that are not set.
-const DEFAULTS: [(&str, &str); 7] = [
+const DEFAULTS: [(&str, &str); 9] = [
     ("enable.idempotence", "false"),
+    ("heartbeat.interval.ms", "3000"),
     ("max.poll.interval.ms", "300000"),
     ("message.max.bytes", "1000000"),
     ("message.timeout.ms", "300000"),
     ("queue.buffering.max.kbytes", "1048576"),
     ("queue.buffering.max.messages", "100000"),
+    ("session.timeout.ms", "45000"),
     ("transaction.timeout.ms", "60000"),
 ];
 

@@ -18,6 +18,12 @@ pub(super) struct Group {
     target: BTreeMap<TopicPartition, usize>,
     /// The member that has it, or is about to be told so.
     owners: BTreeMap<TopicPartition, usize>,
+    /// Partitions that a static member gave up, with its client: others get them when it has joined again.
+    given_up: BTreeMap<TopicPartition, usize>,
+    /// The clients of static members that have ended and are not back, by their names.
+    away: BTreeMap<String, usize>,
+    /// How many partitions static members have left without an owner.
+    left_unowned: usize,
     /// In an eager group every member gives all partitions back first.
     gives_all_back: bool,
 }
@@ -25,6 +31,18 @@ pub(super) struct Group {
 impl Group {
     pub(super) const fn has_members(&self) -> bool {
         !self.members.is_empty()
+    }
+
+    /// Returns the partitions that a member has, or is about to get.
+    pub(super) fn owned(&self) -> Vec<TopicPartition> {
+        self.target.keys().filter(|at| !self.given_up.contains_key(*at)).cloned().collect()
+    }
+
+    /// Gives a member that is back what it had been assigned last. Returns whether it was away.
+    fn restore(&mut self, instance: Option<&String>, id: usize) -> bool {
+        let Some(before) = instance.and_then(|name| self.away.remove(name)) else { return false };
+        self.target.values_mut().filter(|member| **member == before).for_each(|member| *member = id);
+        true
     }
 
     /// Lets an eager group go on when no member has a partition.
@@ -40,6 +58,11 @@ pub(super) enum Change {
 }
 
 impl Cluster {
+    /// Returns how many partitions static members of a group have left without an owner.
+    pub fn left_unowned(&self, group: &str) -> usize {
+        self.state().groups.get(group).map_or(0, |group| group.left_unowned)
+    }
+
     /// Has a group divide its partitions anew.
     pub fn rebalance(&self, group: &str) {
         self.state().divide(group);
@@ -54,9 +77,11 @@ impl Cluster {
             return;
         }
         state.clients[id].is_lost = true;
+        state.clients[id].to_come = 0;
         state.clients[id].member_epoch += 1;
         if let Some(group) = state.groups.get_mut(group) {
             group.owners.retain(|_, owner| *owner != id);
+            group.given_up.retain(|_, member| *member != id);
             group.note_given_back();
         }
         state.divide(group);
@@ -67,27 +92,49 @@ impl Cluster {
 
 impl State {
     pub(super) fn join(&mut self, id: usize, group: &str, topics: &[String]) {
+        let instance = self.clients[id].instance.clone();
         let joined = self.groups.entry(group.to_owned()).or_default();
         if !joined.members.contains(&id) {
             joined.members.push(id);
         }
         joined.topics = topics.to_vec();
-        self.divide(group);
+        if joined.restore(instance.as_ref(), id) {
+            self.clients[id].to_come = 1; // It is told of its assignment, also of an empty one.
+        } else {
+            self.divide(group);
+        }
     }
 
     pub(super) fn leave(&mut self, id: usize) {
         let name = self.clients[id].group.clone();
         let Some(group) = self.groups.get_mut(&name) else { return };
+        if !group.members.contains(&id) {
+            return; // It has left before.
+        }
         group.members.retain(|member| *member != id);
-        self.divide(&name);
+        match &self.clients[id].instance {
+            // Its session goes on: the group waits for it.
+            Some(instance) if self.clients[id].is_cooperative && !group.members.is_empty() => {
+                let client = &self.clients[id];
+                if !(client.is_rebalancing && client.to_come == 2) {
+                    // It knows that it is to give them up.
+                    group.left_unowned += group.given_up.values().filter(|member| **member == id).count();
+                }
+                group.away.insert(instance.clone(), id);
+            }
+            _ => self.divide(&name),
+        }
     }
 
-    fn divide(&mut self, name: &str) {
+    pub(super) fn divide(&mut self, name: &str) {
         let Some(group) = self.groups.get_mut(name) else { return };
         let topics = &group.topics;
         let partitions: Vec<_> =
             self.logs.keys().filter(|at| topics.iter().any(|topic| **topic == *at.topic)).collect();
         group.target.clear();
+        group.away.clear();
+        let members = &group.members;
+        group.given_up.retain(|_, member| members.contains(member));
         for at in partitions {
             if let Some(member) = group.members.get(simulation::random(group.members.len() as u64) as usize) {
                 group.target.insert(at.clone(), *member);
@@ -117,9 +164,12 @@ impl State {
         if group.gives_all_back {
             return None;
         }
-        let mine = group.target.iter().filter(|(at, member)| **member == id && !group.owners.contains_key(*at));
+        let is_free = |at: &TopicPartition| {
+            !group.owners.contains_key(at) && group.given_up.get(at).is_none_or(|member| *member == id)
+        };
+        let mine = group.target.iter().filter(|(at, member)| **member == id && is_free(at));
         let assigned: Vec<_> = mine.map(|(at, _)| at.clone()).collect();
-        (!assigned.is_empty()).then_some(Change::Assign(assigned))
+        (!assigned.is_empty() || client.to_come > 0).then_some(Change::Assign(assigned))
     }
 
     /// Tells a client of a change.
@@ -128,8 +178,24 @@ impl State {
         let client = &mut self.clients[id];
         client.is_rebalancing = true;
         let (code, partitions) = match change {
-            Change::Assign(partitions) => (Code::ASSIGN_PARTITIONS, partitions),
+            Change::Assign(partitions) => {
+                if client.to_come == 1
+                    && let Some(group) = self.groups.get_mut(&client.group)
+                {
+                    group.given_up.retain(|_, member| *member != id); // It has joined again.
+                }
+                client.to_come = client.to_come.saturating_sub(1);
+                (Code::ASSIGN_PARTITIONS, partitions)
+            }
             Change::Revoke(partitions) => {
+                let is_static = client.instance.is_some() && client.is_cooperative && !client.is_closing;
+                if is_static
+                    && !client.is_lost
+                    && let Some(group) = self.groups.get_mut(&client.group)
+                {
+                    client.to_come = 2;
+                    group.given_up.extend(partitions.iter().map(|at| (at.clone(), id)));
+                }
                 client.is_told_lost = std::mem::take(&mut client.is_lost);
                 (Code::REVOKE_PARTITIONS, partitions)
             }

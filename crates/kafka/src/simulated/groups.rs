@@ -1,15 +1,22 @@
-//! Looks up whether a group has members; and the broker that a caller needs.
+//! Looks up whether a group has members, which partitions they own, and topics; and the broker that a caller needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::cluster::{Calls, Cluster, State, one_in};
 use super::queue::Event;
-use super::{Client, Code, Presence, Queue, QueueEvent};
+use super::{Client, Code, DescribedTopic, EventKind, Presence, Queue, QueueEvent, TopicPartition, TopicPartitionList};
 use crate::Result;
 
 /// The groups that the brokers know, each with whether it has members.
 pub(super) type Listing = BTreeMap<String, bool>;
+
+/// What a client asks.
+pub(super) enum Question {
+    Groups,
+    Owned,
+    Topics(Vec<String>),
+}
 
 impl Client {
     /// Asks for all groups; the answer comes to the queue.
@@ -17,9 +24,42 @@ impl Client {
     /// # Errors
     /// None.
     pub fn ask_for_groups(&self, queue: &Queue, _timeout: Duration) -> Result<()> {
-        self.cluster.state().clients[self.id].questions.push_back(queue.events());
-        self.cluster.wake();
+        self.ask(Question::Groups, queue);
         Ok(())
+    }
+
+    /// Asks for the partitions that the members of its group have; the answer comes to the queue.
+    ///
+    /// # Errors
+    /// None.
+    pub fn ask_for_owned(&self, queue: &Queue, _timeout: Duration) -> Result<()> {
+        self.ask(Question::Owned, queue);
+        Ok(())
+    }
+
+    /// Asks for topics; the answer comes to the queue.
+    ///
+    /// # Errors
+    /// None.
+    pub fn ask_for_topics(&self, topics: &[String], queue: &Queue, _timeout: Duration) -> Result<()> {
+        self.ask(Question::Topics(topics.to_vec()), queue);
+        Ok(())
+    }
+
+    fn ask(&self, question: Question, queue: &Queue) {
+        self.cluster.state().clients[self.id].questions.push_back((question, queue.events()));
+        self.cluster.wake();
+    }
+
+    /// Has the group divide its partitions anew, unless a rebalance is under way.
+    pub fn join_again(&self) {
+        let mut state = self.cluster.state();
+        let client = &state.clients[self.id];
+        if !client.is_rebalancing && client.to_come == 0 && client.is_cooperative && !client.is_closing {
+            state.divide(self.group());
+        }
+        drop(state);
+        self.cluster.wake();
     }
 }
 
@@ -32,6 +72,16 @@ impl QueueEvent {
             Some(true) => Presence::Present,
             Some(false) => Presence::Empty,
         }
+    }
+
+    /// Reads the answer to `ask_for_owned`.
+    pub fn owned(&self) -> Option<Vec<TopicPartition>> {
+        (self.code() == Code::NONE).then(|| self.partitions().partitions())
+    }
+
+    /// Reads the answer to `ask_for_topics`.
+    pub fn topics(&self) -> Vec<DescribedTopic> {
+        self.topics.clone()
     }
 }
 
@@ -57,13 +107,34 @@ impl Cluster {
 }
 
 impl State {
-    /// Answers the oldest question about groups of a client.
-    pub(super) fn answer_groups(&mut self, id: usize, calls: &mut Calls) {
-        let Some(queue) = self.clients[id].questions.pop_front() else { return };
+    /// Answers the oldest question of a client.
+    pub(super) fn answer_question(&mut self, id: usize, calls: &mut Calls) {
+        let Some((question, queue)) = self.clients[id].questions.pop_front() else { return };
         let fails = one_in(self.faults.request) || one_in(self.faults.answer);
+        let event = match question {
+            Question::Groups => self.listing(id, fails),
+            Question::Owned => {
+                let owned = self.groups.get(&self.clients[id].group).map(super::group::Group::owned);
+                let list = TopicPartitionList::of(&owned.unwrap_or_default()).unwrap_or_default();
+                Event::new(EventKind::Owned, if fails { Code::TIMED_OUT } else { Code::NONE }, list)
+            }
+            Question::Topics(topics) => {
+                let topics = if fails { Vec::new() } else { topics.iter().map(|topic| self.describe(topic)).collect() };
+                Event::of_topics(topics)
+            }
+        };
+        self.put_event(queue, event, calls);
+    }
+
+    fn describe(&self, topic: &str) -> DescribedTopic {
+        let partitions = self.logs.keys().filter(|at| &*at.topic == topic).count() as i32;
+        DescribedTopic { name: topic.to_owned(), id: None, partitions }
+    }
+
+    fn listing(&self, id: usize, fails: bool) -> Event {
         let listing = self.groups.iter().map(|(name, group)| (name.clone(), group.has_members())).collect();
         let answer = if fails { Err(Code::TIMED_OUT) } else { Ok(listing) };
         awoke_wake::simulation::trace(|| format!("client {id} is told of groups: {answer:?}"));
-        self.put_event(queue, Event::of_groups(answer), calls);
+        Event::of_groups(answer)
     }
 }

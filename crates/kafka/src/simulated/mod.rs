@@ -5,8 +5,8 @@
 
 use crate::Code;
 use crate::seam::{
-    AccessFailure, CommittedOffset, Delivery, EndTxns, EndedLinger, EventKind, Failure, FetchError, Kind, Limit,
-    Metadata, OnRenewed, PartitionInfo, Position, Presence, Refused, Reported, TimestampKind, TopicInfo,
+    AccessFailure, CommittedOffset, Delivery, DescribedTopic, EndTxns, EndedLinger, EventKind, Failure, FetchError,
+    Kind, Limit, Metadata, OnRenewed, PartitionInfo, Position, Presence, Refused, Reported, TimestampKind, TopicInfo,
     TopicPartition, Unread,
 };
 

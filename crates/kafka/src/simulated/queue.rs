@@ -9,7 +9,9 @@ use awoke_wake::simulation::{self, TaskId};
 
 use super::cluster::{Calls, State};
 use super::groups::Listing;
-use super::{Batch, Client, Code, EventKind, FetchError, LogRecord, TopicPartition, TopicPartitionList};
+use super::{
+    Batch, Client, Code, DescribedTopic, EventKind, FetchError, LogRecord, TopicPartition, TopicPartitionList,
+};
 use crate::clock::{self, Deadline};
 use crate::{Fetched, Result};
 
@@ -59,11 +61,13 @@ pub struct Event {
     text: Option<String>,
     /// Of an answer about groups.
     pub(super) groups: Option<Listing>,
+    /// Of an answer about topics.
+    pub(super) topics: Vec<DescribedTopic>,
 }
 
 impl Event {
     pub(super) const fn new(kind: EventKind, code: Code, list: TopicPartitionList) -> Self {
-        Self { kind, code, list, record: None, text: None, groups: None }
+        Self { kind, code, list, record: None, text: None, groups: None, topics: Vec::new() }
     }
 
     pub(super) fn of_record(record: Arc<LogRecord>) -> Self {
@@ -78,6 +82,10 @@ impl Event {
     pub(super) fn of_groups(groups: std::result::Result<Listing, Code>) -> Self {
         let code = groups.as_ref().err().copied().unwrap_or(Code::NONE);
         Self { groups: groups.ok(), ..Self::new(EventKind::Groups, code, TopicPartitionList::new()) }
+    }
+
+    pub(super) fn of_topics(topics: Vec<DescribedTopic>) -> Self {
+        Self { topics, ..Self::new(EventKind::Topics, Code::NONE, TopicPartitionList::new()) }
     }
 
     /// Returns the messages of an event that has fetched ones.

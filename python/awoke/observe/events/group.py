@@ -10,6 +10,7 @@ from awoke.observe.events.event import Counter, Event
 __all__ = [
     "CommitFailed",
     "FetchFailure",
+    "GroupUnowned",
     "GroupWaiting",
     "JobOverdue",
     "OffsetsCommitted",
@@ -42,6 +43,25 @@ class GroupWaiting(Event, frozen=True, kw_only=True):
     advice: ClassVar[str] = "wait, or set `instance_id`"
     group: str
     text: str
+
+
+class GroupUnowned(Event, frozen=True, kw_only=True):
+    """No member of the group owns these partitions, though an assignment has stood for a session time-out."""
+
+    name: ClassVar[str] = "group.unowned"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "expect a rebalance, which awoke asks for; if it does not help, restart a member"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_unowned_partitions_total", "Partitions that were found without an owner.", {"group": "group"}
+    )
+    group: str = ""
+    client: str
+    partitions: list[tuple[str, int]]
+
+    @property
+    def increment(self) -> int:
+        """One for each partition."""
+        return len(self.partitions)
 
 
 class PartitionsChanged(Event, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 6
+MINOR = 7
 """Raised by a new field."""
 DONE = "done"
 """The result of a command that had its effect. Others are gRPC's codes, as those of `awoke.rpc.errors`."""

@@ -263,6 +263,10 @@ class GroupRun:
         """
         return [] if self.member is None else self.member.stuck()
 
+    def unowned(self) -> list[tuple[str, int]]:
+        """Returns the partitions that no member of the group owns, as far as this one compares. Does not block."""
+        return [] if self.member is None else self.member.unowned()
+
     def failing(self) -> list[tuple[str, int]]:
         """Returns topic and partition of each message that has failed and is tried again. Does not block."""
         return [place for place, _ in self.failures.all()]

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from awoke import _native
 from awoke.declare.routing import Route
-from awoke.observe.partitions import PartitionState
+from awoke.observe.partitions import PartitionState, without_owner
 from awoke.runtime.extension import Extension
 from awoke.runtime.failures.failures import Failures
 from awoke.runtime.process.refusals import Refusals
@@ -35,6 +35,7 @@ class WatchedGroup(Protocol):
     @property
     def paused(self) -> Mapping[tuple[str, int], tuple[_native.Partition, BaseException]]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
+    def unowned(self) -> Sequence[tuple[str, int]]: ...
     def partitions(self) -> Sequence[PartitionState]: ...
 
 
@@ -59,6 +60,7 @@ def reasons(app: Watched) -> Iterator[str]:
         yield from group.refusals.reasons()
         yield from _paused(group)
         yield from _stuck(group)
+        yield from _unowned(group)
         yield from _blocked(group)
         yield from _full(group)
         fatal = None if group.member is None else group.member.fatal_error()
@@ -94,6 +96,12 @@ def _stuck(group: WatchedGroup) -> Iterator[str]:
         reads = f"{way_on(group, topic, partition)} reads it from its first message"
         what_next = reads if is_resumable else "it goes on by itself when that is mended"
         yield f"{place(group, topic, partition)} gives no messages any more: {text}; {what_next}"
+
+
+def _unowned(group: WatchedGroup) -> Iterator[str]:
+    partitions = group.unowned()
+    if partitions:
+        yield f"{without_owner(group.group, partitions, len(partitions))}; restart a member if it stays so"
 
 
 def _blocked(group: WatchedGroup) -> Iterator[str]:

@@ -41,10 +41,14 @@ class Watched:
         self.paused: dict[tuple[str, int], tuple[Any, BaseException]] = {}
         self.states: list[PartitionState] = []
         self.stuck_places: list[tuple[str, int, str, bool]] = []
+        self.unowned_places: list[tuple[str, int]] = []
         vars(self).update(parts)
 
     def stuck(self) -> list[tuple[str, int, str, bool]]:
         return self.stuck_places
+
+    def unowned(self) -> list[tuple[str, int]]:
+        return self.unowned_places
 
     def partitions(self) -> list[PartitionState]:
         return self.states
@@ -89,6 +93,15 @@ def test_a_pause_that_a_rebalance_has_ended_is_no_reason() -> None:
     partition = FakePartition()
     partition.is_current = False
     assert list(reasons(Watched(paused={("orders", 3): (partition, ERROR)}))) == []
+
+
+def test_partitions_without_an_owner_are_named() -> None:
+    assert Watched(unowned_places=[("orders", 4)]).reason() == (
+        "1 partition has no owner in group shop, and nobody reads it: orders[4]; restart a member if it stays so"
+    )
+    reason = Watched(unowned_places=[("orders", each) for each in range(12)]).reason()
+    assert reason.startswith("12 partitions have no owner in group shop, and nobody reads them: orders[0], orders[1], ")
+    assert "orders[9], …; restart" in reason
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,9 @@ class FakeMember:
     def stuck(self) -> list[Any]:
         return [("orders", 3, "no offset", True)]
 
+    def unowned(self) -> list[Any]:
+        return [("orders", 4), ("orders", 6)]
+
     def fetch_queue_bytes(self) -> int:
         return 4_096
 
@@ -97,6 +100,7 @@ def test_partitions_are_those_of_the_group_member() -> None:
     (group,) = app.groups
     assert group.fetch_queue_bytes() == 4_096
     assert group.stuck() == [("orders", 3, "no offset", True)]
+    assert group.unowned() == [("orders", 4), ("orders", 6)]
 
 
 def test_partitions_are_those_of_all_groups() -> None:
@@ -172,7 +176,7 @@ def test_an_app_is_unhealthy_with_each_reason() -> None:
     assert observed({"member": None}).health() == (True, [])
     is_healthy, reasons = observed(fatal_error=ValueError("no good")).health()
     assert not is_healthy
-    assert len(reasons) == 2, "it has a fatal error, and a partition is stuck"
+    assert len(reasons) == 3, "it has a fatal error, a partition is stuck, and two have no owner"
 
 
 def test_the_status_can_be_written_as_json_with_the_partitions_in_order() -> None:

@@ -1,10 +1,11 @@
 //! A member of a consumer group: the thread that talks to the group, and the handle by which others talk to the thread.
 //!
 //! `thread` has the thread's loop, `rebalance` the change of its partitions, `starts` the place where reading begins,
-//! and `shared` the state that handle and thread share.
+//! `ownership` the question whether each partition has an owner, and `shared` the state that handle and thread share.
 //!
 //! librdkafka's callbacks run no user code, and neither does this thread.
 
+mod ownership;
 mod rebalance;
 mod shared;
 mod starts;
@@ -26,6 +27,7 @@ use crate::transact::TransactionBatcher;
 use crate::wake::{ClockSteps, OnStep};
 use crate::wake::{Completion, OwnThread};
 use crate::{Error, Result};
+use ownership::Ownership;
 use shared::{Request, Shared};
 use thread::Member;
 
@@ -117,16 +119,17 @@ impl GroupMember {
         let mut native = native_settings(config);
         let fetch_memory = FetchMemory::configure(&mut native, settings.fetch_memory_bytes, settings.partitions_total);
         let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
+        let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
+        let ownership = Ownership::of(&native, is_fixed)?;
         let client = consumer(&native, events)?;
         let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes));
-        let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let begins_at_end = matches!(native.get("auto.offset.reset"), Some("latest" | "largest" | "end"));
         let shared = Arc::new(Shared::new(client, &routes, begins_at_end, settings.commit_interval)?);
         if let Some(batcher) = batcher {
             shared.open_partitions.use_batcher(batcher);
         }
-        let member = Member::new(&shared, routes, settings, poll_interval, fetch_memory);
+        let member = Member::new(&shared, routes, settings, poll_interval, (fetch_memory, ownership));
         shared.client.on_topic_renewed(renewal(&shared.open_partitions));
         if !topics.is_empty() && !is_fixed {
             shared.client.subscribe(&topics)?;
@@ -208,7 +211,12 @@ impl GroupMember {
         self.shared.open_partitions.all_stuck()
     }
 
-    /// Ends the wait of a revocation or a close for running jobs. Does not block.
+    /// Returns the partitions of the member's topics that no member of the group owns, as far as this one compares.
+    pub fn unowned(&self) -> Vec<TopicPartition> {
+        self.shared.unowned()
+    }
+
+    /// Ends the wait of a revocation or a close for running jobs, and for the group. Does not block.
     pub fn stop_waiting(&self) {
         self.shared.stop_waiting();
     }

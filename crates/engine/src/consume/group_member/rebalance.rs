@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::ownership::Ownership;
 use super::thread::Member;
 use crate::Result;
 use crate::clock::Deadline;
@@ -23,12 +24,14 @@ impl Member {
         let list = event.partitions();
         let partitions = list.partitions();
         if event.code() == Code::ASSIGN_PARTITIONS {
+            self.ownership.iter_mut().for_each(Ownership::note_assigned);
             if !self.accept(&partitions) {
                 self.report(self.decline());
             }
             return;
         }
         let is_lost = self.shared.client.is_assignment_lost();
+        self.ownership.iter_mut().for_each(|ownership| ownership.note_revoked(is_lost));
         let hook = if is_lost { Hook::Lost } else { Hook::Revoked };
         self.give_back(&partitions, hook, &Deadline::after(Some(self.settings.revoke_timeout)));
         self.report(self.shared.client.unassign(&list));
@@ -126,9 +129,13 @@ impl Member {
     }
 
     /// Answers rebalances that came while this member gave its partitions back: librdkafka does not close before.
-    fn answer_deferred(&mut self) {
+    pub(super) fn answer_deferred(&mut self) {
         for event in std::mem::take(&mut self.deferred) {
             let is_assignment = event.code() == Code::ASSIGN_PARTITIONS;
+            let is_lost = !is_assignment && self.shared.client.is_assignment_lost();
+            if let Some(ownership) = &mut self.ownership {
+                if is_assignment { ownership.note_assigned() } else { ownership.note_revoked(is_lost) }
+            }
             let answered =
                 if is_assignment { self.decline() } else { self.shared.client.unassign(&event.partitions()) };
             self.report(answered);
@@ -140,6 +147,7 @@ impl Member {
         let partitions = self.assignment.partitions();
         self.give_back(&partitions, Hook::Shutdown, deadline);
         self.answer_deferred();
+        self.await_rebalance(deadline);
         let client = Arc::clone(&self.shared.client);
         if partitions.is_empty() && client.is_cooperative() {
             // librdkafka (2.12.1) closes a cooperative member that has no partitions without leaving its group: the

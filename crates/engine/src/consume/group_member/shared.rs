@@ -49,6 +49,8 @@ pub(super) struct Shared {
     starts: Mutex<HashMap<String, StartAt>>,
     /// The same for a route that does not say it.
     default_start: StartAt,
+    /// Partitions that no member of the group owns.
+    unowned: Mutex<Vec<TopicPartition>>,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
     came_up_ns: AtomicU64,
 }
@@ -79,6 +81,7 @@ impl Shared {
             fetch_queue_bytes: AtomicU64::new(0),
             starts: Mutex::default(),
             default_start,
+            unowned: Mutex::default(),
             came_up_ns: AtomicU64::new(monotonic_ns()),
         };
         routes.iter().for_each(|route| shared.add_start(route));
@@ -127,6 +130,16 @@ impl Shared {
     pub(super) fn stop_waiting(&self) {
         self.is_urgent.store(true, Ordering::Release);
         self.parker.unpark();
+        self.queue.interrupt();
+    }
+
+    /// Returns the partitions that no member of the group owns.
+    pub(super) fn unowned(&self) -> Vec<TopicPartition> {
+        self.unowned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_unowned(&self, partitions: Vec<TopicPartition>) {
+        *self.unowned.lock().unwrap_or_else(PoisonError::into_inner) = partitions;
     }
 
     /// Returns whether running jobs are not waited for any longer.

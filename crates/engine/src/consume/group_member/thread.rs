@@ -3,7 +3,7 @@
 //! Partitions that no group assigns are opened first, and committed again once an hour: brokers forget the offsets of a
 //! group without members. Its loop:
 //! 1. execute requests: a commit, a restart, the close;
-//! 2. begin a commit that is due;
+//! 2. begin a commit that is due, and ask for the owners of all partitions when that is due;
 //! 3. wait for librdkafka: a rebalance, a commit's answer, an error, or an interrupt. The wait ends at the next commit,
 //!    and at the latest after a third of `max.poll.interval.ms`. A worker that pulls from a partition restarts the poll
 //!    clock, which this wait had suspended; coming up suspends it again, however long handlers run.
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::shared::{Request, Shared};
-use super::{GroupSettings, starts::LOOKUP_AGAIN};
+use super::{GroupSettings, ownership::Ownership, starts::LOOKUP_AGAIN};
 use crate::clock::{self, Deadline};
 use crate::consume::assignment::Assignment;
 use crate::consume::committer::Committer;
@@ -41,6 +41,8 @@ pub(super) struct Member {
     pub(super) fixed: Option<(HashMap<TopicPartition, CommittedOffset>, Instant)>,
     /// `None` where librdkafka's own settings bound it.
     pub(super) fetch_memory: Option<FetchMemory>,
+    /// `None` where no member has to compare.
+    pub(super) ownership: Option<Ownership>,
     /// Rebalances that came during another one.
     pub(super) deferred: VecDeque<QueueEvent>,
 }
@@ -51,7 +53,7 @@ impl Member {
         routes: Vec<Route>,
         settings: GroupSettings,
         poll_interval: Duration,
-        fetch_memory: Option<FetchMemory>,
+        (fetch_memory, ownership): (Option<FetchMemory>, Option<Ownership>),
     ) -> Self {
         let queue = Arc::clone(&shared.queue);
         let context = PartitionContext {
@@ -78,6 +80,7 @@ impl Member {
             fixed: is_fixed.then(|| (HashMap::new(), clock::real_now())),
             poll_interval,
             fetch_memory,
+            ownership,
             deferred: VecDeque::new(),
         }
     }
@@ -95,6 +98,7 @@ impl Member {
                 break;
             }
             self.renew();
+            self.ask_for_owned();
             if self.committer.due().is_some_and(|due| due <= clock::now()) {
                 self.committer.begin();
             }
@@ -151,8 +155,9 @@ impl Member {
     fn wait_until(&self) -> Deadline {
         // Partitions that were revoked just now keep others from being fetched for a moment.
         let is_unfinished = self.start_reading() | self.shared.open_partitions.learn_leaders(&self.shared.client);
+        let asks = self.ownership.as_ref().and_then(Ownership::due);
         let again = is_unfinished.then_some(LOOKUP_AGAIN);
-        Deadline::after(Some(self.poll_interval / 3)).or_within(again).or_earlier(self.committer.due())
+        Deadline::after(Some(self.poll_interval / 3)).or_within(again).or_real(asks).or_earlier(self.committer.due())
     }
 
     pub(super) fn handle(&mut self, event: &QueueEvent) {
@@ -165,6 +170,8 @@ impl Member {
                 self.committer.on_answer(event);
             }
             EventKind::Error => self.on_error(event),
+            EventKind::Owned => self.note_owned(event),
+            EventKind::Topics => self.note_topics(event),
             EventKind::Messages | EventKind::Groups | EventKind::Other => (),
         }
     }

@@ -285,7 +285,7 @@ impl Replies {
                 }
                 self.client.emit(What::Error { code, text, fatal: code == Code::FATAL });
             }
-            EventKind::Rebalance | EventKind::Commit | EventKind::Other => (),
+            EventKind::Rebalance | EventKind::Commit | EventKind::Owned | EventKind::Topics | EventKind::Other => (),
         }
     }
 

@@ -1,0 +1,233 @@
+//! Whether each partition of the member's topics has an owner in its group.
+//!
+//! In a cooperative rebalance a member gives partitions up, and joins again: they get their new owners in the rebalance
+//! that follows. A static member that ends in between, and comes back under its name, is given what it had, and no
+//! member begins that rebalance. Therefore:
+//! 1. A static member that ends waits for the rebalance that follows its revocation.
+//! 2. One that was killed cannot wait. So a static member compares, a heartbeat after its first assignment, what the
+//!    members own with what the topics have. If a partition has no owner, it joins again, and the group divides all.
+//! 3. Whatever the cause: when an assignment has stood for a session time-out, the owner of a topic's first or second
+//!    partition compares. Partitions without an owner are an event, and known until they have one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::thread::Member;
+use crate::Result;
+use crate::clock::{self, Deadline};
+use crate::events::What;
+use crate::kafka::{ClientConfig, DescribedTopic, EventKind, QueueEvent, TopicPartition};
+
+/// The time that brokers have for an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// After a revocation come the assignment of the same rebalance, and that of the rebalance which follows it.
+const AFTER_REVOCATION: u8 = 2;
+
+/// What a member knows of the owners in its group, and when it asks.
+pub(super) struct Ownership {
+    is_static: bool,
+    session: Duration,
+    heartbeat: Duration,
+    /// Assignments that are still to come after a revocation.
+    to_come: u8,
+    /// When the owners are to be asked for, in real time.
+    due: Option<Instant>,
+    /// The answer to the first question, while the second one is under way.
+    owned: Option<BTreeSet<TopicPartition>>,
+    has_compared: bool,
+}
+
+impl Ownership {
+    /// Returns `None` for a group whose coordinator divides the partitions (KIP-848), or that does not divide any.
+    pub(super) fn of(config: &ClientConfig, is_fixed: bool) -> Result<Option<Self>> {
+        if is_fixed || config.get("group.protocol").is_some_and(|protocol| protocol != "classic") {
+            return Ok(None);
+        }
+        let duration = |name| config.effective_number(name).map(Duration::from_millis);
+        Ok(Some(Self {
+            is_static: config.get("group.instance.id").is_some(),
+            session: duration("session.timeout.ms")?,
+            heartbeat: duration("heartbeat.interval.ms")?,
+            to_come: 0,
+            due: None,
+            owned: None,
+            has_compared: false,
+        }))
+    }
+
+    /// Returns when to ask.
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub(super) fn note_assigned(&mut self) {
+        self.to_come = self.to_come.saturating_sub(1);
+        self.owned = None;
+        self.ask_later();
+    }
+
+    pub(super) fn note_revoked(&mut self, is_lost: bool) {
+        self.to_come = if is_lost { 0 } else { AFTER_REVOCATION };
+        (self.owned, self.due) = (None, None);
+    }
+
+    /// Returns whether partitions that the member gave up have no new owner yet, and get none if it ends.
+    const fn is_to_join(&self) -> bool {
+        self.is_static && self.to_come > 0
+    }
+
+    /// Returns whether the member may have come back to what it had been assigned before.
+    const fn is_early(&self) -> bool {
+        self.is_static && !self.has_compared
+    }
+
+    fn ask_later(&mut self) {
+        let time = if self.is_early() { self.heartbeat } else { self.session };
+        self.due = clock::real_now().checked_add(time);
+    }
+
+    /// Returns the partitions of these topics that no member owns; `None` when that is not known.
+    fn unowned(&mut self, topics: &[DescribedTopic]) -> Option<Vec<TopicPartition>> {
+        let owned = self.owned.take()?;
+        if topics.is_empty() {
+            return None;
+        }
+        let all = topics.iter().flat_map(|topic| {
+            let name: Arc<str> = topic.name.as_str().into();
+            (0..topic.partitions).map(move |partition| TopicPartition::new(Arc::clone(&name), partition))
+        });
+        Some(all.filter(|at| !owned.contains(at)).collect())
+    }
+}
+
+impl Member {
+    /// Asks for the owners when that is due. Does not block.
+    pub(super) fn ask_for_owned(&mut self) {
+        let Some(ownership) = &mut self.ownership else { return };
+        if ownership.due.is_none_or(|due| due > clock::real_now()) {
+            return;
+        }
+        ownership.due = None;
+        if ownership.is_early() || self.assignment.partitions().iter().any(|at| at.partition < 2) {
+            self.report(self.shared.client.ask_for_owned(&self.shared.queue, ANSWER_WITHIN));
+        } else {
+            self.shared.set_unowned(Vec::new()); // Another member compares now.
+        }
+    }
+
+    /// Takes the answer to the first question, and asks the second.
+    pub(super) fn note_owned(&mut self, event: &QueueEvent) {
+        let Some(ownership) = &mut self.ownership else { return };
+        if ownership.due.is_some() || ownership.to_come > 0 {
+            return; // Another assignment has come meanwhile, or is about to.
+        }
+        match event.owned() {
+            None => ownership.ask_later(),
+            Some(owned) => {
+                ownership.owned = Some(owned.into_iter().collect());
+                let topics = self.assignment.topics();
+                self.report(self.shared.client.ask_for_topics(&topics, &self.shared.queue, ANSWER_WITHIN));
+            }
+        }
+    }
+
+    /// Takes the answer to the second question, and compares.
+    pub(super) fn note_topics(&mut self, event: &QueueEvent) {
+        let Some(ownership) = &mut self.ownership else { return };
+        if ownership.owned.is_none() {
+            return;
+        }
+        let Some(unowned) = ownership.unowned(&event.topics()) else {
+            return ownership.ask_later();
+        };
+        let is_early = ownership.is_early();
+        ownership.has_compared = true;
+        if is_early {
+            ownership.ask_later();
+            if !unowned.is_empty() {
+                self.shared.client.join_again();
+            }
+            return;
+        }
+        let is_new = self.shared.unowned() != unowned;
+        self.shared.set_unowned(unowned.clone());
+        if is_new && !unowned.is_empty() {
+            self.shared.client.emit(What::Unowned(unowned));
+            self.shared.client.join_again();
+        }
+    }
+
+    /// Waits until the partitions that a static member gave up can get new owners, and gives up what it is asked for
+    /// meanwhile. Blocks until the deadline at the longest.
+    pub(super) fn await_rebalance(&mut self, deadline: &Deadline) {
+        let until = deadline.or_within(Some(self.settings.revoke_timeout));
+        while self.ownership.as_ref().is_some_and(|ownership| ownership.is_static) {
+            let is_over = !self.ownership.as_ref().is_some_and(Ownership::is_to_join)
+                || self.shared.is_urgent()
+                || self.shared.client.fatal_error().is_some();
+            let until = if is_over { &Deadline::after(Some(Duration::ZERO)) } else { &until };
+            match self.shared.queue.poll(until) {
+                Some(event) if event.kind() == EventKind::Rebalance => {
+                    self.deferred.push_back(event);
+                    self.answer_deferred();
+                }
+                Some(event) => self.handle(&event),
+                None if until.has_passed() => return,
+                None => (),
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    fn ownership(properties: &[(&'static str, &str)]) -> Option<Ownership> {
+        let mut config = ClientConfig::new();
+        for (name, value) in properties {
+            config.set(*name, *value);
+        }
+        Ownership::of(&config, false).expect("the settings are right")
+    }
+
+    fn topic(partitions: i32) -> DescribedTopic {
+        DescribedTopic { name: "orders".into(), id: None, partitions }
+    }
+
+    fn at(partition: i32) -> TopicPartition {
+        TopicPartition::new("orders", partition)
+    }
+
+    #[test]
+    fn a_partition_that_no_member_owns_is_found() {
+        let mut ownership = ownership(&[]).expect("a classic group");
+        ownership.owned = Some([at(0), at(2)].into());
+        assert_eq!(ownership.unowned(&[topic(4)]), Some(vec![at(1), at(3)]));
+        assert_eq!(ownership.unowned(&[topic(4)]), None, "the answer is used once");
+        ownership.owned = Some([at(0)].into());
+        assert_eq!(ownership.unowned(&[]), None, "the brokers did not say which there are");
+    }
+
+    #[test]
+    fn a_static_member_waits_for_the_rebalance_after_its_revocation() {
+        let mut member = ownership(&[("group.instance.id", "one")]).expect("a classic group");
+        member.note_revoked(false);
+        member.note_assigned();
+        assert!(member.is_to_join(), "the assignment is that of the same rebalance");
+        member.note_assigned();
+        assert!(!member.is_to_join());
+        member.note_revoked(true);
+        assert!(!member.is_to_join(), "others have what was lost");
+        let mut dynamic = ownership(&[]).expect("a classic group");
+        dynamic.note_revoked(false);
+        assert!(!dynamic.is_to_join(), "the group gives away what a dynamic member had when that leaves");
+    }
+
+    #[test]
+    fn the_coordinator_answers_for_groups_that_it_divides_itself() {
+        assert!(ownership(&[("group.protocol", "consumer")]).is_none());
+    }
+}
