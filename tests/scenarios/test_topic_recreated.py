@@ -1,16 +1,21 @@
-"""A topic is deleted and made again within a second: what the new one holds is processed to the end, none left out."""
+"""A topic is deleted and made again, with readers or without: all that the new one holds is processed."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import confluent_kafka
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique
+from tests.support.kafka_cluster import ThreeBrokers
 from tests.support.subjects import KINDS, Subject, new_subject, reading
-from tests.support.waiting import became
+from tests.support.waiting import became, wait_until
 
 MESSAGES = (50, 50, 80)
 """In each of the topics that follow one another under the one name."""
@@ -65,6 +70,16 @@ def test_what_the_new_topic_holds_is_processed(real_cluster: RealCluster, kind: 
         assert judge.values_of(servers, output, "read_committed") == expected
     if kind != "reader":
         check_events(subject)
+        check_later_member(servers, subject)
+
+
+def check_later_member(servers: str, subject: Subject) -> None:
+    """A later member takes the commit as one of the present topic, and goes on behind it."""
+    before = len(subject.handled.items)
+    judge.feed(servers, subject.topic, [b"last"])
+    with reading(subject, servers):
+        subject.handled.wait_until(lambda values: b"last" in values, WITHIN_S)
+    assert subject.handled.items[before:] == [b"last"]
 
 
 def check_events(subject: Subject) -> None:
@@ -75,3 +90,84 @@ def check_events(subject: Subject) -> None:
     assert set(places) <= {(count, 0) for count in MESSAGES[:-1]}
     assert len(places) < len(MESSAGES)
     assert all(each["reason"] for each in rewinds)
+
+
+FORMER = [b"former-%d" % number for number in range(100)]
+"""In the topic that is read, and whose end is committed."""
+EPOCHS = ([b"first-%d" % number for number in range(60)], [b"second-%d" % number for number in range(20)])
+"""In the new topic, before and after a change of its leader."""
+
+
+class Absence:
+    """While no subject reads, a topic is made again, and its leader changes."""
+
+    def __init__(self) -> None:
+        self.brokers = ThreeBrokers()
+        self.topic, self.output = unique("absence"), unique("absence-output")
+        self.subjects = {kind: new_subject(kind, self.topic, self.output) for kind in KINDS if kind != "reader"}
+
+    def run(self) -> None:
+        """Read the first topic, change everything, and read until all are done or the time is up."""
+        servers = self.brokers.bootstrap_servers
+        self.brokers.create_topic(self.topic, [[2, 3]], {})
+        self.brokers.create_topic(self.output, [[1]], {})
+        judge.feed(servers, self.topic, FORMER)
+        with self._reading():
+            assert became(lambda: self._are_done(FORMER), WITHIN_S), "not all of the first topic was processed"
+        admin = AdminClient({"bootstrap.servers": self.brokers.servers_of(1), "log_level": 0})
+        committed = [self._committed(admin, subject.group) for subject in self.subjects.values()]
+        admin.delete_topics([self.topic], operation_timeout=30)[self.topic].result(30)
+        wait_until(lambda: self.topic not in admin.list_topics(timeout=30).topics, "the topic is gone", WITHIN_S)
+        self.brokers.create_topic(self.topic, [[2, 3]], {})
+        self.brokers.wait_in_sync(self.topic, 0, 2)
+        judge.feed(servers, self.topic, EPOCHS[0])
+        self.brokers.wait_in_sync(self.topic, 0, 2)
+        self.brokers.stop_broker(2)
+        self.brokers.wait_for_leader(self.topic, 0, 3)
+        judge.feed(servers, self.topic, EPOCHS[1])
+        for (
+            offsets
+        ) in committed:  # A broker that was away meanwhile has kept them; the others forget those of old topics.
+            (done,) = admin.alter_consumer_group_offsets([offsets]).values()
+            done.result(30)
+        with self._reading():
+            became(lambda: self._are_done([*EPOCHS[0], *EPOCHS[1]]), WITHIN_S)
+
+    def _committed(self, admin: AdminClient, group: str) -> ConsumerGroupTopicPartitions:
+        """Returns what a group has committed, with the leader epoch and the text beside it."""
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.topic, 0)])
+        (answer,) = admin.list_consumer_group_offsets([asked]).values()
+        found: ConsumerGroupTopicPartitions = answer.result(30)
+        return found
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for subject in self.subjects.values():
+                stack.enter_context(reading(subject, self.brokers.bootstrap_servers))
+            yield
+
+    def _are_done(self, values: list[bytes]) -> bool:
+        servers = self.brokers.bootstrap_servers
+        return all(subject.is_done(servers, set(values)) for subject in self.subjects.values())
+
+
+@pytest.fixture(scope="module")
+def absence() -> Iterator[Absence]:
+    """The absence, over; its brokers are gone with the last test."""
+    found = Absence()
+    with found.brokers:
+        found.run()
+        yield found
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "reader"])
+def test_a_topic_that_was_made_again_while_no_member_read_is_read_from_its_first_message(
+    absence: Absence, kind: str
+) -> None:
+    subject = absence.subjects[kind]
+    missing = {*EPOCHS[0], *EPOCHS[1]} - set(subject.handled.items)
+    assert not missing, f"{len(missing)} messages of the new topic were not processed"
+    (event,) = subject.rewinds.items
+    assert (event.fields["from_offset"], event.fields["to_offset"]) == (len(FORMER), 0)
+    assert "made again" in event.fields["reason"]

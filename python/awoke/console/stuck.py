@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from awoke.console.open_transactions import is_read_to, open_of
-from awoke.console.views import AppView, GroupPartition, GroupView, NodeView, OutputTopic, Partition, Reason, Report
+from awoke.console.views import (
+    AppView,
+    GroupPartition,
+    GroupView,
+    NodeView,
+    OutputTopic,
+    Partition,
+    Reason,
+    Report,
+    UnownedPartitions,
+)
 from awoke.observe.partitions import without_owner
 from awoke.text.durations import duration
 
@@ -55,20 +65,25 @@ def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]
             kind=report.state, severity=QUIET, text=f"{report.node} begins no jobs", advice=advice, node=report.node
         )
     for unowned in report.unowned:
-        yield Reason(
-            kind="no owner",
-            severity=NO_MEMBER,
-            text=without_owner(unowned.group, unowned.partitions, unowned.total),
-            advice="awoke has asked the group to divide its partitions anew; restart a member if it stays so",
-            group=unowned.group,
-            topic=unowned.partitions[0][0],
-            partition=unowned.partitions[0][1],
-            node=report.node,
-        )
+        yield _without_owner(report, unowned)
     yield from _outputs(report, now_ms)
     for each in report.partitions:
         yield from _of_partition(report, each, now_ms)
         yield from _behind_transaction(report, each, known.get((each.group, each.topic, each.partition)), view)
+
+
+def _without_owner(report: Report, unowned: UnownedPartitions) -> Reason:
+    topic, partition = unowned.partitions[0]
+    return Reason(
+        kind="no owner",
+        severity=NO_MEMBER,
+        text=without_owner(unowned.group, unowned.partitions, unowned.total),
+        advice="awoke has asked the group to divide its partitions anew; restart a member if it stays so",
+        group=unowned.group,
+        topic=topic,
+        partition=partition,
+        node=report.node,
+    )
 
 
 def _outputs(report: Report, now_ms: int) -> Iterator[Reason]:

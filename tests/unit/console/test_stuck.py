@@ -20,6 +20,7 @@ from awoke.console.views import (
     Reason,
     Report,
     Running,
+    UnownedPartitions,
 )
 from awoke.operate.commands.views import MAJOR
 
@@ -94,6 +95,13 @@ def test_what_stops_more_messages_comes_first() -> None:
     node = node_of(*partitions, brokers_away_because="no broker connected", state="quiet")
     expected = ["brokers away", "no member", "stuck", "paused", "failing message", "slow job", "quiet"]
     assert kinds(node, groups=(group_of(members=0),)) == expected
+
+
+def test_partitions_without_an_owner_are_a_reason() -> None:
+    unowned = UnownedPartitions(group="shop", partitions=[("orders", 2), ("orders", 3)], total=2)
+    (reason,) = found(node_of(at(), unowned=[unowned]))
+    assert (reason.kind, reason.group, reason.topic, reason.partition) == ("no owner", "shop", "orders", 2)
+    assert reason.text == "2 partitions have no owner in group shop, and nobody reads them: orders[2], orders[3]"
 
 
 def test_a_message_with_more_attempts_comes_before_one_with_fewer() -> None:

@@ -1,5 +1,8 @@
 //! The messages that are done beyond the committed offset, as a text that fits into a commit's metadata.
 //!
+//! Before it stand the id of the topic, because an offset of a topic says nothing about one that was made again under
+//! its name, and the note of user code.
+//!
 //! The idea is that of Confluent's Parallel Consumer: after a restart these messages are skipped. The text has two
 //! forms, and the one that names more within the limit is used: `r`, alternating lengths of ranges that are not done
 //! and that are, and `b`, a bit for each offset; both from the committed offset on, in base 64 without padding.
@@ -11,8 +14,15 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
-/// The most that a commit's metadata may have, of the 4,096 bytes that a broker takes by default.
-const METADATA_BYTES_MAX: usize = 4_000;
+use crate::kafka::TopicId;
+
+/// The most that a commit's metadata may have beside the topic's id, of the 4,096 bytes that a broker takes by default.
+const METADATA_BYTES_MAX: usize = 4_000 - TOPIC_BYTES;
+/// The mark before the id of the topic, and the end of that.
+const TOPIC_MARK: &str = "awoke:topic=";
+const TOPIC_END: char = ';';
+/// The bytes that they and an id take.
+const TOPIC_BYTES: usize = TOPIC_MARK.len() + 22 + 1;
 /// The mark before the text, after the note of user code.
 const MARK: &str = "awoke:done=";
 /// Between the leader epoch of the last message that is done, and the text.
@@ -52,9 +62,22 @@ impl Earlier {
     }
 }
 
+/// Writes the id of the topic before a commit's metadata.
+pub(super) fn with_topic(topic: Option<&TopicId>, metadata: Option<Arc<str>>) -> Option<Arc<str>> {
+    let Some(TopicId(id)) = topic else { return metadata };
+    Some(format!("{TOPIC_MARK}{id}{TOPIC_END}{}", metadata.as_deref().unwrap_or_default()).into())
+}
+
+/// Splits a commit's metadata into the id of the topic and the rest.
+pub(super) fn split_topic(metadata: &str) -> (Option<TopicId>, &str) {
+    let split = metadata.strip_prefix(TOPIC_MARK).and_then(|rest| rest.split_once(TOPIC_END));
+    split.map_or((None, metadata), |(id, rest)| (Some(TopicId(id.into())), rest))
+}
+
 /// Splits a commit's metadata into the note of user code or of a crash record, and the messages that are done beyond
 /// the offset.
 pub(super) fn split_metadata(base: i64, text: &str) -> (Option<&str>, Earlier) {
+    let (_, text) = split_topic(text);
     let (note, finished) = text.split_once(MARK).unwrap_or((text, ""));
     // A text without an epoch is of a release that did not write it.
     let (epoch, finished) = finished.split_once(EPOCH_END).unwrap_or(("", finished));
@@ -218,6 +241,18 @@ mod tests {
             prop_assert_eq!((note, &earlier.ranges, earlier.epoch), (Some("note"), &ranges, epoch));
             prop_assert_eq!(write_metadata("note", base, &earlier.ranges, earlier.epoch).0, Some(metadata));
         }
+    }
+
+    #[test]
+    fn the_id_of_a_topic_stands_before_what_else_a_commit_says() {
+        let id = TopicId("4XwkzPZ3QeGVkUzXs/bE+w".into());
+        for (rest, note) in [("", None), ("note", Some("note")), ("noteawoke:done=3.rAgM", Some("note"))] {
+            let text = with_topic(Some(&id), Some(rest.into())).expect("an id");
+            assert_eq!(split_topic(&text), (Some(id.clone()), rest));
+            assert_eq!(split_metadata(10, &text).0, note);
+        }
+        assert_eq!(split_topic("note;"), (None, "note;"), "a commit of before");
+        assert_eq!(with_topic(None, None), None);
     }
 
     fn offsets(ranges: &[Range<i64>]) -> Vec<i64> {

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CommitGap;
+use super::finished::with_topic;
 use super::lanes::Lanes;
-use crate::kafka::{Position, TopicPartition};
+use crate::kafka::{Position, TopicId, TopicPartition};
 use crate::{Error, Result};
 
 /// Stored and committed offsets of the partitions that are assigned.
@@ -58,6 +59,8 @@ struct Entry {
     /// The lanes of a partition whose messages end in any order: they know the stored offset. `stored` is then the
     /// place of a note, or where a seek went, as long as no message is done.
     lanes: Option<Arc<Lanes>>,
+    /// The id of the topic, which goes with each commit.
+    topic: Option<TopicId>,
     /// Committed in transactions only, with the records that go with it: the committer ignores it.
     is_transactional: bool,
 }
@@ -91,6 +94,7 @@ impl Entry {
             begun: None,
             is_dirty: false,
             lanes,
+            topic: None,
             is_transactional,
         }
     }
@@ -102,6 +106,11 @@ impl Entry {
 
     /// Returns the position to commit.
     fn current(&self) -> Option<ToCommit> {
+        let ToCommit { position, metadata, is_whole } = self.position()?;
+        Some(ToCommit { position, metadata: with_topic(self.topic.as_ref(), metadata), is_whole })
+    }
+
+    fn position(&self) -> Option<ToCommit> {
         let Some(lanes) = &self.lanes else {
             return Some(ToCommit { position: self.stored?, metadata: self.metadata.clone(), is_whole: true });
         };
@@ -219,13 +228,21 @@ impl Offsets {
     pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, to: Position) -> bool {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return false };
-        *entry = Entry::new(generation, entry.lanes.take(), entry.is_transactional);
+        let topic = entry.topic.take();
+        *entry = Entry { topic, ..Entry::new(generation, entry.lanes.take(), entry.is_transactional) };
         if to.offset >= 0 {
             entry.put(to, None);
         }
         let is_due = entry.is_due();
         state.end_announcement();
         is_due && state.announce()
+    }
+
+    /// Sets the id of a partition's topic; `None` while it is not known.
+    pub(super) fn set_topic(&self, at: &TopicPartition, id: Option<TopicId>) {
+        if let Some(entry) = self.state().entries.get_mut(at) {
+            entry.topic = id;
+        }
     }
 
     /// Refuses when the assignment has ended.
@@ -424,6 +441,18 @@ mod tests {
         assert_eq!(offsets.take_dirty(), [(at(), end(12), Some(Arc::clone(&text)))]);
         offsets.annotate(&at(), 1, 15, Some(Arc::clone(&text))).expect("assigned");
         assert_eq!(offsets.take_dirty(), [(at(), position(15), Some(text))]);
+    }
+
+    #[test]
+    fn the_id_of_the_topic_goes_with_each_commit() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1, None, false);
+        offsets.set_topic(&at(), Some(TopicId("4Xw".into())));
+        offsets.store(&at(), 1, position(10)).expect("assigned");
+        assert_eq!(offsets.take_dirty(), [(at(), position(10), Some("awoke:topic=4Xw;".into()))]);
+        offsets.rewind(&at(), 1, position(3));
+        offsets.annotate(&at(), 1, 3, Some("began".into())).expect("assigned");
+        assert_eq!(offsets.take_dirty(), [(at(), position(3), Some("awoke:topic=4Xw;began".into()))]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::PartitionQueue;
-use crate::kafka::{Client, Code, TopicPartition};
+use crate::kafka::{Client, Code, TopicId, TopicPartition};
 use crate::transact::{TransactionBatcher, TransactionEntry};
 
 /// The open partitions of a client. Shared by the partitions, their owner and librdkafka's log callback.
@@ -64,13 +64,13 @@ impl OpenPartitions {
     ///
     /// Called by librdkafka's thread before it fetches from the new topic: no worker gets a message of it before it
     /// executes the seek.
-    pub(super) fn renew(&self, topic: &str) {
+    pub(super) fn renew(&self, topic: &str, id: &TopicId) {
         self.renewed().insert(topic.to_owned());
         // Under the lock, so that no partition is closed meanwhile: this thread must not be the one that frees it.
         let open = self.open();
         for (at, partition) in &*open {
             if let (true, Some(partition)) = (&*at.topic == topic, partition.upgrade()) {
-                partition.renew();
+                partition.renew(id.clone());
             }
         }
     }

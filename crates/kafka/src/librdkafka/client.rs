@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::linger::Linger;
 use super::security::Security;
 use super::tokens::Tokens;
-use super::{AccessFailure, ClientConfig, ClientOptions, Code, EndTxns, Kind, OnRenewed, ffi, text_of};
+use super::{AccessFailure, ClientConfig, ClientOptions, Code, EndTxns, Kind, OnRenewed, TopicId, ffi, text_of};
 use crate::events::{Event, EventBox, What};
 use crate::fork_guard::{Birthplace, ForkGuard};
 use crate::{Error, Result};
@@ -326,10 +326,10 @@ unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: 
         let opaque = ffi::rd_kafka_opaque(rk);
         if !opaque.is_null() {
             let (context, facility, text) = (context_of(opaque), text_of(facility), text_of(text));
-            if let (LOG_LEVEL_DEBUG, Some(topic), Some(on_renewed)) =
+            if let (LOG_LEVEL_DEBUG, Some((topic, id)), Some(on_renewed)) =
                 (level, renewed_topic(&text), context.on_renewed.get())
             {
-                on_renewed(topic);
+                on_renewed(topic, TopicId(id.into()));
             }
             if facility == "FAIL" {
                 context.security.note_failure(&text);
@@ -346,12 +346,13 @@ unsafe extern "C" fn on_log(rk: *const ffi::rd_kafka_t, level: c_int, facility: 
     }
 }
 
-/// The topic of a line like `[thrd:main]: Topic orders changed id from 4Xw… to pQz…`, unless its id was not known
-/// before.
-fn renewed_topic(text: &str) -> Option<&str> {
+/// The topic, and its new id, of a line like `[thrd:main]: Topic orders changed id from 4Xw… to pQz…`, unless its id
+/// was not known before.
+fn renewed_topic(text: &str) -> Option<(&str, &str)> {
     const NO_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
     let (topic, ids) = text.split_once("Topic ")?.1.split_once(" changed id from ")?;
-    (!ids.starts_with(NO_ID)).then_some(topic)
+    let (_, id) = ids.split_once(" to ").filter(|(before, _)| *before != NO_ID)?;
+    Some((topic, id.trim_end()))
 }
 
 unsafe extern "C" fn on_error(rk: *mut ffi::rd_kafka_t, code: c_int, reason: *const c_char, opaque: *mut c_void) {
@@ -443,7 +444,7 @@ mod tests {
     #[test]
     fn a_topic_that_was_made_again_is_known_by_its_new_id() {
         let line = "[thrd:main]: Topic orders.v2 changed id from 0u8Yw_fRQk2Uxx to 5jS2aQ";
-        assert_eq!(renewed_topic(line), Some("orders.v2"));
+        assert_eq!(renewed_topic(line), Some(("orders.v2", "5jS2aQ")));
         let first = "[thrd:main]: Topic orders changed id from AAAAAAAAAAAAAAAAAAAAAA to 5jS2aQ";
         assert_eq!(renewed_topic(first), None);
         assert_eq!(renewed_topic("[thrd:main]: Topic orders [0] Leader 1 Epoch 0"), None);

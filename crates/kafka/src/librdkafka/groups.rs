@@ -186,16 +186,11 @@ unsafe fn described(topic: *const ffi::rd_kafka_TopicDescription_t) -> Option<De
         let mut count = 0;
         ffi::rd_kafka_TopicDescription_partitions(topic, &raw mut count);
         let id = ffi::rd_kafka_TopicDescription_topic_id(topic);
-        let half = |bits: i64| u128::from(bits.cast_unsigned());
-        let id = if id.is_null() {
-            0
-        } else {
-            half(ffi::rd_kafka_Uuid_most_significant_bits(id)) << 64
-                | half(ffi::rd_kafka_Uuid_least_significant_bits(id))
-        };
+        let is_known = !id.is_null()
+            && (ffi::rd_kafka_Uuid_most_significant_bits(id), ffi::rd_kafka_Uuid_least_significant_bits(id)) != (0, 0);
         Some(DescribedTopic {
             name: text_of(ffi::rd_kafka_TopicDescription_name(topic)),
-            id: (id != 0).then_some(TopicId(id)),
+            id: is_known.then(|| TopicId(text_of(ffi::rd_kafka_Uuid_base64str(id)).into())),
             partitions: i32::try_from(count).unwrap_or(i32::MAX),
         })
     }

@@ -57,9 +57,9 @@ pub enum Kind {
     Consumer,
 }
 
-/// Called with the name of a topic that was deleted and made again, by a thread of the client's that has not fetched
-/// from the new topic yet. It must not block, nor call the client.
-pub type OnRenewed = Box<dyn Fn(&str) + Send + Sync>;
+/// Called with the name and the new id of a topic that was deleted and made again, by a thread of the client's that
+/// has not fetched from the new topic yet. It must not block, nor call the client.
+pub type OnRenewed = Box<dyn Fn(&str, TopicId) + Send + Sync>;
 
 /// The reason why brokers do not let a client in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,9 +125,9 @@ pub enum Presence {
     Unknown,
 }
 
-/// The id of a topic: one that is made again has another id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TopicId(pub u128);
+/// The id of a topic, in base 64: one that is made again has another id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TopicId(pub Arc<str>);
 
 /// What is asked of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]

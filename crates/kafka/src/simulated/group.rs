@@ -77,9 +77,11 @@ impl Cluster {
             return;
         }
         state.clients[id].is_lost = true;
+        state.clients[id].to_come = 0;
         state.clients[id].member_epoch += 1;
         if let Some(group) = state.groups.get_mut(group) {
             group.owners.retain(|_, owner| *owner != id);
+            group.given_up.retain(|_, member| *member != id);
             group.note_given_back();
         }
         state.divide(group);

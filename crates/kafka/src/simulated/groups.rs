@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::cluster::{Calls, Cluster, State, one_in};
 use super::queue::Event;
-use super::{Client, Code, DescribedTopic, EventKind, Presence, Queue, QueueEvent, TopicPartition, TopicPartitionList};
+use super::{
+    Client, Code, DescribedTopic, EventKind, Presence, Queue, QueueEvent, TopicId, TopicPartition, TopicPartitionList,
+};
 use crate::Result;
 
 /// The groups that the brokers know, each with whether it has members.
@@ -128,7 +130,7 @@ impl State {
 
     fn describe(&self, topic: &str) -> DescribedTopic {
         let partitions = self.logs.keys().filter(|at| &*at.topic == topic).count() as i32;
-        DescribedTopic { name: topic.to_owned(), id: None, partitions }
+        DescribedTopic { name: topic.to_owned(), id: Some(TopicId(topic.into())), partitions }
     }
 
     fn listing(&self, id: usize, fails: bool) -> Event {

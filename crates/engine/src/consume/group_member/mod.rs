@@ -296,9 +296,9 @@ fn on_clock_step(shared: &Arc<Shared>) -> OnStep {
 /// Returns a callback that has the partitions of a topic begin again when the topic was made again.
 pub(super) fn renewal(open: &Arc<OpenPartitions>) -> OnRenewed {
     let open = Arc::downgrade(open);
-    Box::new(move |topic| {
+    Box::new(move |topic, id| {
         if let Some(open) = open.upgrade() {
-            open.renew(topic);
+            open.renew(topic, &id);
         }
     })
 }

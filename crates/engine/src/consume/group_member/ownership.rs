@@ -151,11 +151,12 @@ impl Member {
             }
             return;
         }
-        if !unowned.is_empty() && self.shared.unowned() != unowned {
-            self.shared.client.emit(What::Unowned(unowned.clone()));
+        let is_new = self.shared.unowned() != unowned;
+        self.shared.set_unowned(unowned.clone());
+        if is_new && !unowned.is_empty() {
+            self.shared.client.emit(What::Unowned(unowned));
             self.shared.client.join_again();
         }
-        self.shared.set_unowned(unowned);
     }
 
     /// Waits until the partitions that a static member gave up can get new owners, and gives up what it is asked for

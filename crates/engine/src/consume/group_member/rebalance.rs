@@ -42,6 +42,7 @@ impl Member {
     /// is not known where to begin.
     pub(super) fn accept(&mut self, partitions: &[TopicPartition]) -> bool {
         let Some((list, committed)) = self.starts_of(partitions) else { return false };
+        let ids = self.topic_ids.take();
         if let Some((held, _)) = &mut self.fixed {
             held.clone_from(&committed);
         }
@@ -49,6 +50,7 @@ impl Member {
             self.shared.client.emit(What::Error { code: Code::UNKNOWN_TOPIC, text: error.to_string(), fatal: false });
         }
         for at in partitions {
+            self.shared.offsets.set_topic(at, ids.get(&*at.topic).cloned());
             self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }
         self.share_memory();

@@ -1,12 +1,13 @@
 //! Where the reading of partitions begins, and begins again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::thread::Member;
 use crate::clock::{self, Deadline};
 use crate::consume::StartAt;
-use crate::kafka::{CommittedOffset, EventKind, Position, TopicPartition, TopicPartitionList};
+use crate::consume::finished::split_topic;
+use crate::kafka::{CommittedOffset, EventKind, Position, Queue, TopicId, TopicPartition, TopicPartitionList};
 use crate::{Error, Result};
 
 /// The time for which brokers are asked where to begin: twice the default time-out of a transaction, which may hold
@@ -20,6 +21,9 @@ const LOOKUP_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duration::
 /// After this time they are asked again: a broker does not tell when a transaction has ended. librdkafka has asked
 /// several times by then.
 pub(super) const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
+
+/// The time that brokers have to tell the ids of topics. Without them a commit is taken as one of the present topic.
+const IDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// librdkafka's `RD_KAFKA_OFFSET_INVALID`: begin where the group has committed.
 const NO_OFFSET: i64 = -1001;
@@ -154,8 +158,10 @@ impl Member {
         &self,
         partitions: &[TopicPartition],
     ) -> Option<(TopicPartitionList, HashMap<TopicPartition, CommittedOffset>)> {
-        let found =
-            self.committed(partitions).and_then(|committed| Ok((self.with_starts(partitions, &committed)?, committed)));
+        let found = self.committed(partitions).and_then(|mut committed| {
+            let begins = self.begin_anew(partitions, &mut committed);
+            Ok((self.with_starts(partitions, &begins)?, committed))
+        });
         match found {
             Ok(found) => Some(found),
             Err(_) if self.shared.is_ending() => None,
@@ -169,6 +175,44 @@ impl Member {
                 None
             }
         }
+    }
+
+    /// Looks up the ids of the topics, and has partitions begin at their first message whose topic was made again since
+    /// the commit. Returns the offsets to begin at. Blocks.
+    ///
+    /// The offset and the leader epoch of such a commit are of another log: a broker that is asked with them would have
+    /// reading begin after messages that no member has seen.
+    fn begin_anew(
+        &self,
+        partitions: &[TopicPartition],
+        committed: &mut HashMap<TopicPartition, CommittedOffset>,
+    ) -> HashMap<TopicPartition, CommittedOffset> {
+        let ids = self.ids_of(partitions);
+        let mut begins = committed.clone();
+        for (at, found) in &mut *committed {
+            let (Some(before), _) = split_topic(found.metadata.as_deref().unwrap_or_default()) else { continue };
+            if ids.get(&*at.topic).is_some_and(|now| *now != before) {
+                // Kept without what is of the log before: the first message below tells that the log is another one.
+                (found.leader_epoch, found.metadata) = (-1, None);
+                begins.insert(at.clone(), CommittedOffset { offset: StartAt::EARLIEST, ..found.clone() });
+            }
+        }
+        self.topic_ids.set(ids);
+        begins
+    }
+
+    /// Returns the ids of topics, as far as a broker tells them. Blocks.
+    fn ids_of(&self, partitions: &[TopicPartition]) -> HashMap<String, TopicId> {
+        let client = &self.shared.client;
+        let topics: BTreeSet<_> = partitions.iter().map(|at| at.topic.to_string()).collect();
+        let topics: Vec<_> = topics.into_iter().collect();
+        let queue = Queue::new(client);
+        if topics.is_empty() || client.ask_for_topics(&topics, &queue, IDS_WITHIN).is_err() {
+            return HashMap::new();
+        }
+        let answer = queue.poll(&Deadline::after(Some(IDS_WITHIN)));
+        let topics = answer.map(|event| event.topics()).unwrap_or_default();
+        topics.into_iter().filter_map(|topic| Some((topic.name, topic.id?))).collect()
     }
 
     /// Assigned without a known start, reading would begin somewhere else: messages would be lost, or processed again.

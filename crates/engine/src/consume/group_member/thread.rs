@@ -9,6 +9,7 @@
 //!    clock, which this wait had suspended; coming up suspends it again, however long handlers run.
 //! 4. on a rebalance give partitions back (jobs end, offsets are committed, hooks run) or open new ones.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ use crate::consume::open_partitions::{OpenPartitions, unavailable_topic};
 use crate::consume::partition_queue::PartitionContext;
 use crate::consume::route::Route;
 use crate::events::What;
-use crate::kafka::{Code, CommittedOffset, EventKind, FetchMemory, QueueEvent, TopicPartition};
+use crate::kafka::{Code, CommittedOffset, EventKind, FetchMemory, QueueEvent, TopicId, TopicPartition};
 use crate::{Error, Result};
 
 /// The offsets of partitions that no group assigns are committed again after this time. Brokers keep them for
@@ -41,6 +42,8 @@ pub(super) struct Member {
     pub(super) fixed: Option<(HashMap<TopicPartition, CommittedOffset>, Instant)>,
     /// `None` where librdkafka's own settings bound it.
     pub(super) fetch_memory: Option<FetchMemory>,
+    /// The ids of the topics of the partitions that are about to be opened.
+    pub(super) topic_ids: Cell<HashMap<String, TopicId>>,
     /// `None` where no member has to compare.
     pub(super) ownership: Option<Ownership>,
     /// Rebalances that came during another one.
@@ -80,6 +83,7 @@ impl Member {
             fixed: is_fixed.then(|| (HashMap::new(), clock::real_now())),
             poll_interval,
             fetch_memory,
+            topic_ids: Cell::default(),
             ownership,
             deferred: VecDeque::new(),
         }

@@ -7,7 +7,7 @@ use super::{Buffered, Interrupt, PartitionQueue};
 use crate::Result;
 use crate::consume::StartAt;
 use crate::events::What;
-use crate::kafka::{Code, MessageRef, Position};
+use crate::kafka::{Code, MessageRef, Position, TopicId};
 
 /// The opening of the text beside an offset that tells of a crash; `runtime/crashes.py` writes it.
 pub(super) const CRASH_RECORD: &str = "awoke:began=";
@@ -20,8 +20,8 @@ pub(super) enum Seek {
     /// Go on at the first message of a log that went back. Messages before it that are not done are read again. By its
     /// leader epoch a broker notices when the log has gone back farther since.
     Rewound(Position),
-    /// Go on at the first message of a topic that was made again.
-    Renewed,
+    /// Go on at the first message of a topic that was made again, and has this id now.
+    Renewed(TopicId),
     /// Go on where the member has begun to fetch again; all earlier state is dropped.
     Restarted,
     /// The member could not fetch again, for this reason.
@@ -74,8 +74,10 @@ impl PartitionQueue {
     }
 
     /// Goes on from the first message of a topic that was made again. Does not block.
-    pub(in crate::consume) fn renew(&self) {
-        self.request_seek(Seek::Renewed);
+    pub(in crate::consume) fn renew(&self, id: TopicId) {
+        // Until then what is stored is of the topic before.
+        self.context.offsets.set_topic(&self.at, None);
+        self.request_seek(Seek::Renewed(id));
     }
 
     /// Notes that the member fetches again, from a place of its choice. Does not block.
@@ -174,6 +176,7 @@ impl PartitionQueue {
             seek.take()
         };
         let at = |offset| Position { offset, leader_epoch: -1 };
+        let mut new_topic = None;
         let (position, is_fetching) = match seek {
             None => return,
             Some(Seek::Refused(code, text)) => return self.note_stuck(code, text, None),
@@ -184,12 +187,16 @@ impl PartitionQueue {
                 (Position { offset, ..to }, false)
             }
             Some(Seek::Restarted) => (at(StartAt::EARLIEST), true),
-            Some(Seek::Renewed) => {
+            Some(Seek::Renewed(id)) => {
                 self.begin_renewed();
+                new_topic = Some(id);
                 (at(0), false)
             }
         };
         self.forget_reading(position);
+        if new_topic.is_some() {
+            self.context.offsets.set_topic(&self.at, new_topic);
+        }
         if is_fetching {
             *self.start.lock() = None;
             self.start.is_due.store(false, Ordering::Release);

@@ -1,6 +1,6 @@
-/* Patch 0014: a subscription that changes while a member joins again waits for the join
+/* Patch 0014: a subscription that changes while a member joins again waits for the join.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Writes: rd_kafka_q_s.rkq_serve
  * Systems: all
  * Upstream: not reported

@@ -1,6 +1,6 @@
-/* Patch 0015: a member of a stable group can join it again
+/* Patch 0015: a member of a stable group can join it again.
  *
- * librdkafka: 2.12.1
+ * Version: librdkafka 2.12.1
  * Writes: rd_kafka_cgrp_s.rkcg_join_state
  * Systems: all
  * Upstream: not reported (Java's clients have enforceRebalance, KIP-568)
