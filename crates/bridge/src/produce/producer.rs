@@ -140,8 +140,8 @@ impl Producer {
     /// Sends messages in order; returns one handle for each.
     ///
     /// A message is a `Record`, a pair of value and key, or a value alone. Of a list or a tuple, many are sent at once,
-    /// unless there is middleware; of any other iterable, each is sent when it comes. Blocks while the queue is full, up to
-    /// `timeout_s` for each message. On an error, the messages before it have been sent.
+    /// unless there is middleware; of any other iterable, each is sent when it comes. Blocks while the queue is full,
+    /// up to `timeout_s` for each message. On an error, the messages before it have been sent.
     ///
     /// Raises:
     ///     QueueFull, MessageTooLarge, EncodeError, KafkaError, ClosedError, ForkedClientError: as `produce`.
