@@ -88,6 +88,12 @@ MUTANTS = [
         "            if !unowned.is_empty() && false {\n",
     ),
     Mutant(
+        "takes a commit of a topic that was made again for one of the new topic",
+        "group_member/starts.rs",
+        ".is_some_and(|now| *now != before)",
+        ".is_some_and(|now| *now != before && false)",
+    ),
+    Mutant(
         "keeps lanes over a seek",
         "partition_queue/seek.rs",
         "            lanes.reset();\n",

@@ -12,6 +12,8 @@ use crate::world::World;
 pub fn run(world: &Arc<World>, processes: &mut [Process]) {
     // A seek of user code to an offset that a truncation removed skips messages, as it says.
     let (restarts, truncates) = (random(2) == 0, random(4) == 0 && !world.seeks());
+    // Transactions tell by committed offsets what became of a commit in doubt: those of another log tell nothing.
+    let recreates = processes.len() == 1 && !world.has_transactions() && !world.seeks();
     for _ in 0..random(20) {
         pass_time(Duration::from_micros(random(400_000)));
         processes.iter_mut().for_each(|process| process.restart_if_fenced(world));
@@ -19,6 +21,9 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
         match random(13) {
             0..3 => world.cluster.rebalance("group"),
             3 => world.cluster.lose("group", process),
+            4 if restarts && recreates && random(2) == 0 => {
+                processes[process].restart_after(world, || recreate(world));
+            }
             4 if restarts => processes[process].restart(world),
             5 => drop(processes[process].member.commit()),
             6 if truncates => truncate(world),
@@ -36,6 +41,16 @@ fn truncate(world: &World) {
     trace(|| format!("truncate {at} to {end}"));
     world.checks.note_rewound(at, true);
     world.cluster.truncate(at, end);
+}
+
+/// Makes a topic again that no member reads now.
+fn recreate(world: &World) {
+    let topic = Arc::clone(&world.partitions[random(world.partitions.len() as u64) as usize].topic);
+    trace(|| format!("make {topic} again"));
+    for at in world.partitions.iter().filter(|at| at.topic == topic) {
+        world.checks.note_rewound(at, true);
+    }
+    world.cluster.recreate(&topic);
 }
 
 fn fetch_again(world: &World) {

@@ -44,6 +44,11 @@ impl Process {
 
     /// Leaves the group, and joins it again.
     pub fn restart(&mut self, world: &World) {
+        self.restart_after(world, || ());
+    }
+
+    /// Does the same, with something that happens meanwhile.
+    pub fn restart_after(&mut self, world: &World, meanwhile: impl FnOnce()) {
         trace(|| "the member leaves, and joins again".to_owned());
         let timeout = if world.is_patient() { PATIENT } else { Duration::from_millis(random(4_000)) };
         let left = world.cluster.left_unowned("group");
@@ -51,6 +56,7 @@ impl Process {
         let has_left = world.cluster.left_unowned("group") > left;
         assert!(!(world.is_patient() && has_left), "a static member left partitions without an owner");
         world.forget_closed();
+        meanwhile();
         if world.has_transactions() && (self.transactions.is_fenced() || random(2) == 0) {
             self.transactions.close();
             self.transactions.start(world, self.number);

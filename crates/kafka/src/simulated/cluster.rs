@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) queues: Vec<EventQueue>,
     pub(super) transactions: Coordinator,
     pub(super) faults: Faults,
+    /// How often topics were made again.
+    pub(super) recreated: BTreeMap<String, u64>,
     /// The topics and values of messages whose report did not say where they are.
     pub(super) undelivered: Vec<(Arc<str>, Vec<u8>)>,
     /// Called after each commit that took effect.
@@ -216,6 +218,13 @@ impl Cluster {
         }
         drop(state);
         self.wake();
+    }
+
+    /// Deletes a topic, which no member reads, and makes it again. Its committed offsets are kept.
+    pub fn recreate(&self, topic: &str) {
+        let mut state = self.state();
+        state.logs.iter_mut().filter(|(at, _)| &*at.topic == topic).for_each(|(_, log)| *log = Log::default());
+        *state.recreated.entry(topic.to_owned()).or_default() += 1;
     }
 
     /// Has each member fetch the last messages of a partition again that it has pulled, as a rebalance may.

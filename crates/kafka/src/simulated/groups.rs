@@ -121,8 +121,8 @@ impl State {
                 Event::new(EventKind::Owned, if fails { Code::TIMED_OUT } else { Code::NONE }, list)
             }
             Question::Topics(topics) => {
-                let topics = if fails { Vec::new() } else { topics.iter().map(|topic| self.describe(topic)).collect() };
-                Event::of_topics(topics)
+                let topics = topics.iter().map(|topic| self.describe(topic)).collect();
+                Event::of_topics(if fails { Err(Code::TIMED_OUT) } else { Ok(topics) })
             }
         };
         self.put_event(queue, event, calls);
@@ -130,7 +130,8 @@ impl State {
 
     fn describe(&self, topic: &str) -> DescribedTopic {
         let partitions = self.logs.keys().filter(|at| &*at.topic == topic).count() as i32;
-        DescribedTopic { name: topic.to_owned(), id: Some(TopicId(topic.into())), partitions }
+        let id = format!("{topic}-{}", self.recreated.get(topic).copied().unwrap_or_default());
+        DescribedTopic { name: topic.to_owned(), id: Some(TopicId(id.into())), partitions }
     }
 
     fn listing(&self, id: usize, fails: bool) -> Event {

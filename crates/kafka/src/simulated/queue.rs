@@ -84,8 +84,10 @@ impl Event {
         Self { groups: groups.ok(), ..Self::new(EventKind::Groups, code, TopicPartitionList::new()) }
     }
 
-    pub(super) fn of_topics(topics: Vec<DescribedTopic>) -> Self {
-        Self { topics, ..Self::new(EventKind::Topics, Code::NONE, TopicPartitionList::new()) }
+    pub(super) fn of_topics(topics: std::result::Result<Vec<DescribedTopic>, Code>) -> Self {
+        let code = topics.as_ref().err().copied().unwrap_or(Code::NONE);
+        let topics = topics.unwrap_or_default();
+        Self { topics, ..Self::new(EventKind::Topics, code, TopicPartitionList::new()) }
     }
 
     /// Returns the messages of an event that has fetched ones.

@@ -7,7 +7,9 @@ use super::thread::Member;
 use crate::clock::{self, Deadline};
 use crate::consume::StartAt;
 use crate::consume::finished::split_topic;
-use crate::kafka::{CommittedOffset, EventKind, Position, Queue, TopicId, TopicPartition, TopicPartitionList};
+use crate::kafka::{
+    Code, CommittedOffset, EventKind, Position, Queue, QueueEvent, TopicId, TopicPartition, TopicPartitionList,
+};
 use crate::{Error, Result};
 
 /// The time for which brokers are asked where to begin: twice the default time-out of a transaction, which may hold
@@ -22,7 +24,7 @@ const LOOKUP_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duration::
 /// several times by then.
 pub(super) const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 
-/// The time that brokers have to tell the ids of topics. Without them a commit is taken as one of the present topic.
+/// The time that brokers have to tell the ids of topics, before they are asked again.
 const IDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// librdkafka's `RD_KAFKA_OFFSET_INVALID`: begin where the group has committed.
@@ -159,7 +161,7 @@ impl Member {
         partitions: &[TopicPartition],
     ) -> Option<(TopicPartitionList, HashMap<TopicPartition, CommittedOffset>)> {
         let found = self.committed(partitions).and_then(|mut committed| {
-            let begins = self.begin_anew(partitions, &mut committed);
+            let begins = self.begin_anew(partitions, &mut committed)?;
             Ok((self.with_starts(partitions, &begins)?, committed))
         });
         match found {
@@ -186,8 +188,8 @@ impl Member {
         &self,
         partitions: &[TopicPartition],
         committed: &mut HashMap<TopicPartition, CommittedOffset>,
-    ) -> HashMap<TopicPartition, CommittedOffset> {
-        let ids = self.ids_of(partitions);
+    ) -> Result<HashMap<TopicPartition, CommittedOffset>> {
+        let ids = self.ids_of(partitions)?;
         let mut begins = committed.clone();
         for (at, found) in &mut *committed {
             let (Some(before), _) = split_topic(found.metadata.as_deref().unwrap_or_default()) else { continue };
@@ -198,21 +200,26 @@ impl Member {
             }
         }
         self.topic_ids.set(ids);
-        begins
+        Ok(begins)
     }
 
-    /// Returns the ids of topics, as far as a broker tells them. Blocks.
-    fn ids_of(&self, partitions: &[TopicPartition]) -> HashMap<String, TopicId> {
+    /// Returns the ids of the topics of partitions; those of which a broker tells none are left out. Blocks.
+    fn ids_of(&self, partitions: &[TopicPartition]) -> Result<HashMap<String, TopicId>> {
         let client = &self.shared.client;
         let topics: BTreeSet<_> = partitions.iter().map(|at| at.topic.to_string()).collect();
         let topics: Vec<_> = topics.into_iter().collect();
-        let queue = Queue::new(client);
-        if topics.is_empty() || client.ask_for_topics(&topics, &queue, IDS_WITHIN).is_err() {
-            return HashMap::new();
+        if topics.is_empty() {
+            return Ok(HashMap::new());
         }
-        let answer = queue.poll(&Deadline::after(Some(IDS_WITHIN)));
-        let topics = answer.map(|event| event.topics()).unwrap_or_default();
-        topics.into_iter().filter_map(|topic| Some((topic.name, topic.id?))).collect()
+        let queue = Queue::new(client);
+        let found = self.insist(|| {
+            client.ask_for_topics(&topics, &queue, IDS_WITHIN)?;
+            let answer = queue.poll(&Deadline::after(Some(IDS_WITHIN)));
+            let code = answer.as_ref().map_or(Code::TIMED_OUT, QueueEvent::code);
+            code.check("look up the ids of topics")?;
+            Ok(answer.map(|event| event.topics()).unwrap_or_default())
+        })?;
+        Ok(found.into_iter().filter_map(|topic| Some((topic.name, topic.id?))).collect())
     }
 
     /// Assigned without a known start, reading would begin somewhere else: messages would be lost, or processed again.
