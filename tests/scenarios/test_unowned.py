@@ -15,11 +15,15 @@ from tests.support import judge
 from tests.support.clusters import RealCluster, unique
 from tests.support.line_files import whole_lines
 from tests.support.processes import Process
-from tests.support.waiting import WITHIN_S, Collected, wait_until
+from tests.support.swarms import Swarm, is_in_order
+from tests.support.waiting import WITHIN_S, Collected, elapse, wait_until
 
 PARTITIONS = 4
 WORK_S = 2.0
 """A batch takes this time, and a revocation waits for it."""
+SWARM_PARTITIONS = 12
+SESSION_S = 45.0
+"""The default of `session.timeout.ms`."""
 
 
 class Static:
@@ -70,6 +74,30 @@ def test_a_static_member_that_ends_between_two_rebalances_leaves_no_partition_un
         for process in (joins, again):
             process.signal(signal.SIGTERM)
             assert process.wait() == 0, process.output
+
+
+@pytest.mark.timeout(300)
+def test_nodes_that_are_replaced_while_a_swarm_grows_leave_no_partition_unowned(
+    real_cluster: RealCluster, tmp_path: Path
+) -> None:
+    """A memory limit, a hang and a reload end nodes in the same way. All settings of the group are the defaults."""
+    servers, topic = real_cluster.bootstrap_servers, unique("grows")
+    real_cluster.create_topic(topic, SWARM_PARTITIONS)
+    env = {"SWARM_WORK_S": str(WORK_S)}
+    with Swarm(servers, topic, tmp_path, env=env, is_classic=False) as swarm:
+        swarm.wait_up(assigned=SWARM_PARTITIONS)
+        for partition in range(SWARM_PARTITIONS):
+            judge.feed(servers, topic, [b"value"] * 8, partition=partition)
+        swarm.wait_done(SWARM_PARTITIONS)
+        swarm.ask("scale", nodes=3)
+        elapse(0.7, "the group is in the first phase of its rebalance then")
+        for node in (1, 2):
+            swarm.kill(node, signal.SIGTERM)
+        rest = judge.comes_to_own(servers, topic, [topic], SESSION_S)
+        assert rest == set(), swarm.process.output
+        swarm.wait_done(8 * SWARM_PARTITIONS)
+        assert all(is_in_order(offsets) for offsets in swarm.done().values())
+        assert swarm.stop() == 0
 
 
 def test_partitions_that_no_member_owns_are_told_and_given_out(real_cluster: RealCluster) -> None:
