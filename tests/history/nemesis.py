@@ -59,9 +59,10 @@ class Nemesis:
 
     def disturb(self) -> None:
         """Do faults until the run's time is up."""
+        until_s = time.monotonic() + self._run.seconds
         for fault in plan(self._run):
             elapse(fault.pause_s, "the plan's pause before the fault")
-            if time.monotonic() - self._began_s >= self._run.seconds:
+            if time.monotonic() >= until_s:
                 return
             for name in [name for members in self._groups for name in members.replace_ended()]:
                 self.say(f"{name} has ended by itself; another one is started")
@@ -221,7 +222,8 @@ class Nemesis:
 
     def _kill_coordinator(self, fault: Fault) -> str:
         """Kill the broker that coordinates one of the groups, and start it again."""
-        coordinators = [judge.coordinator_of(self._brokers.servers_of(1), each.copy.group) for each in self._groups]
+        judge.elect_preferred_leaders(self.servers, "__consumer_offsets")
+        coordinators = [judge.coordinator_of(self.servers, members.copy.commits_as) for members in self._groups]
         brokers = [broker for broker in coordinators if broker in (2, 3)]
         if not brokers:
             return "broker 1 coordinates all, and stays"

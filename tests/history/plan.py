@@ -9,8 +9,8 @@ from typing import NamedTuple
 from tests.history.settings import FAULTS, Run
 
 WEIGHTS = {"unclean": 0.5, "recreate": 0.5, "renew": 0.5, "bounce": 0.5, "crash": 0.5, "full": 0.5}
-WEIGHTS |= {"coordinator": 0.7, "lead": 0.7, "reassign": 0.5, "appear": 0.5}
-"""The weight of a fault in the choice, where it is not 1: those of brokers take long."""
+WEIGHTS |= {"coordinator": 0.7, "lead": 0.7, "reassign": 0.5, "continue": 2.0}
+"""The weight of a fault in the choice, where it is not 1. Those of brokers take long; a frozen member does no work."""
 CLOCK_STEPS_S = (-3_600.0, -30.0, -5.0, 0.0, 20.0)
 """Where the clock of a member is set to, from the system's."""
 PAUSE_S = (0.3, 5.0)

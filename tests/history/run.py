@@ -70,7 +70,8 @@ def run(settings: Run) -> Outcome:
 def _run(settings: Run, brokers: ProxiedBrokers, groups: list[Members]) -> Outcome:
     servers = brokers.bootstrap_servers
     for members in groups:
-        members.start()
+        for _ in range(members.copy.members[0]):
+            members.start()
     feeder = Feeder(servers, INPUT, settings.per_s)
     nemesis = Nemesis(settings, brokers, groups, feeder)
     try:

@@ -76,7 +76,7 @@ class Copy(NamedTuple):
 
 COPIES = (
     Copy("history", "history-copied", nodes=2),
-    Copy("history-pattern", "history-copied-by-pattern", env={"HISTORY_PATTERN": f"{INPUT}.*"}),
+    Copy("history-pattern", "history-copied-by-pattern", (2, 4), env={"HISTORY_PATTERN": f"{INPUT}.*"}),
     Copy(
         "history-named",
         "history-copied-by-number",

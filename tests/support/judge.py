@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import confluent_kafka
-from confluent_kafka import ConsumerGroupState, TopicPartition
+from confluent_kafka import ConsumerGroupState, ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.support.waiting import became, wait_until
@@ -185,6 +185,14 @@ def coordinator_of(servers: str, group: str) -> int:
         return int(admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result().coordinator.id)
     except confluent_kafka.KafkaException:
         return -1
+
+
+def elect_preferred_leaders(servers: str, topic: str) -> None:
+    """Have each partition of a topic led by the first of its replicas."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    with consumer(servers) as client:
+        places = [TopicPartition(topic, each) for each in partitions_of(client, topic)]
+    admin.elect_leaders(ElectionType.PREFERRED, places, operation_timeout=TIMEOUT_S).result()
 
 
 def comes_to_own(servers: str, group: str, topics: Sequence[str], within_s: float) -> set[tuple[str, int]]:
