@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from tests.history.feeder import key_and_sequence
 from tests.support.judge import Log, Progress
+
+REPEATS_MIN = 200
+"""The number of messages of a partition that are produced in a few seconds."""
 
 
 class Source(NamedTuple):
@@ -46,6 +50,8 @@ class Verdict(NamedTuple):
     out_of_order: int
     """First came after a later message of its key."""
     duplicates: int
+    repeats: list[str]
+    """The places of the input where many in a row came again: longer than what was not committed before a fault."""
     unknown: int
     """In the output; neither acknowledged nor in the input."""
     lag: int
@@ -70,6 +76,7 @@ def check(history: History) -> Verdict:
         missing=[value for _, logs in sources for value in logs[-1] if value not in times],
         out_of_order=sum(out_of_order(log, copied) for log in logs),
         duplicates=len(copied) - len(times),
+        repeats=[text for source in history.sources for text in _repeats(source, times)],
         unknown=sum(value not in known for value in times),
         lag=sum(each.lag for source in history.sources for each in source.progress.values()),
         unowned=len(history.unowned),
@@ -108,6 +115,16 @@ def out_of_order(log: Sequence[bytes], copied: Sequence[bytes]) -> int:
             count += place[value] < last.get(key, -1)
             last[key] = max(place[value], last.get(key, -1))
     return count
+
+
+def _repeats(source: Source, times: Counter[bytes]) -> Iterator[str]:
+    """The runs of messages of a partition that came again, from `REPEATS_MIN` messages on."""
+    for incarnation, log in enumerate(source.logs):
+        for partition, records in sorted(log.items()):
+            for is_again, run in itertools.groupby(records, lambda record: times[record.value] > 1):
+                places = [record.offset for record in run]
+                if is_again and len(places) >= REPEATS_MIN:
+                    yield f"incarnation {incarnation}, partition {partition}: {places[0]} to {places[-1]}"
 
 
 def _values(log: Log) -> list[bytes]:

@@ -67,7 +67,7 @@ class Members:
         member = self._take(index)
         member.process.signal(signal.SIGKILL)
         member.process.wait(ENDS_WITHIN_S)
-        _close(member)
+        self._close(member)
         return self._name(member)
 
     def terminate(self, index: int) -> str:
@@ -164,9 +164,14 @@ class Members:
         self._frozen = [each for each in self._frozen if each is not member]
         return member
 
+    def _close(self, member: Member) -> None:
+        member.process.__exit__(None, None, None)
+        member.clock.__exit__(None, None, None)
+        self._run.keep_output(self._name(member), member.process.output)
+
     def _forget(self, member: Member) -> None:
         self._take(self._running.index(member))
-        _close(member)
+        self._close(member)
 
     def _wait_end(self, member: Member) -> str:
         """Wait for the end of one that was told to end; what came of it."""
@@ -181,14 +186,9 @@ class Members:
             self.stuck.append(f"{self._name(member)} did not end within {ENDS_WITHIN_S:g} s:\n{_last_lines(member)}")
         else:
             self.exit_codes[code] += 1
-        _close(member)
+        self._close(member)
         return "did not end" if code is None else f"exit code {code}"
 
 
 def _last_lines(member: Member) -> str:
     return "\n".join(member.process.output.splitlines()[-LAST_LINES:])
-
-
-def _close(member: Member) -> None:
-    member.process.__exit__(None, None, None)
-    member.clock.__exit__(None, None, None)

@@ -29,6 +29,8 @@ REPLICAS = [[2, 3], [3, 2]] * (PARTITIONS // 2)
 CONFIG = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 VIA_BROKER_1 = [[1, 3], [3, 1]] * (PARTITIONS // 2)
 """The replicas of the input on their way from broker 2 and back to it."""
+OFFSETS, OFFSETS_REPLICAS = "__consumer_offsets", [[2, 3, 1], [3, 2, 1]] * 2
+"""Whose leaders coordinate the groups: brokers that may be killed."""
 APPEARED = [[1, 2, 3]] * PARTITIONS
 """The replicas of topics that appear. They lose nothing: broker 1 stays."""
 APPEARED_MAX = 3
@@ -84,8 +86,8 @@ class Nemesis:
             feeder.close()
 
     def say(self, text: str) -> None:
-        """Print what happens, with its time."""
-        print(f"{time.monotonic() - self._began_s:7.1f} s  {text}", flush=True)
+        """Print what happens, with its time, by the clock of the members' logs too."""
+        print(f"{time.monotonic() - self._began_s:7.1f} s  {time.strftime('%H:%M:%S')}  {text}", flush=True)
 
     def _do(self, fault: Fault) -> None:
         does: dict[str, Callable[[Fault], str]] = {
@@ -104,7 +106,7 @@ class Nemesis:
             "recreate": self._recreate,
             "renew": self._renew,
             "appear": self._appear,
-            "reassign": lambda each: self._reassign(VIA_BROKER_1, REPLICAS),
+            "reassign": lambda each: self._reassign(INPUT, VIA_BROKER_1, REPLICAS),
             "lead": self._lead,
             "clock": lambda each: (
                 self._of(each).step_clock(self._index(each), each.offset_s) + f" by {each.offset_s:g}"
@@ -209,12 +211,12 @@ class Nemesis:
     def _lead(self, fault: Fault) -> str:
         """Have each partition of the input led by its other replica."""
         leader, _ = self._brokers.leader_and_in_sync(INPUT, 0)
-        return self._reassign(REPLICAS if leader == REPLICAS[1][0] else REPLICAS[1:] + REPLICAS[:1])
+        return self._reassign(INPUT, REPLICAS if leader == REPLICAS[1][0] else REPLICAS[1:] + REPLICAS[:1])
 
-    def _reassign(self, *plans: list[list[int]]) -> str:
+    def _reassign(self, topic: str, *plans: list[list[int]]) -> str:
         self._wait_in_sync()
         shown = ["/".join(",".join(map(str, brokers)) for brokers in plan) for plan in plans]
-        command = java(str(REASSIGN), self._brokers.servers_of(1), INPUT, *shown)
+        command = java(str(REASSIGN), self._brokers.servers_of(1), topic, *shown)
         done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
         assert done.returncode == 0, done.stderr
         self._wait_in_sync()
@@ -222,17 +224,23 @@ class Nemesis:
 
     def _kill_coordinator(self, fault: Fault) -> str:
         """Kill the broker that coordinates one of the groups, and start it again."""
-        judge.elect_preferred_leaders(self.servers, "__consumer_offsets")
-        coordinators = [judge.coordinator_of(self.servers, members.copy.commits_as) for members in self._groups]
-        brokers = [broker for broker in coordinators if broker in (2, 3)]
-        if not brokers:
+        if self._run.mode == "exactly-once":
             return "broker 1 coordinates all, and stays"
+        if not self._coordinators():
+            self._reassign(OFFSETS, OFFSETS_REPLICAS)
+        if not (brokers := self._coordinators()):
+            return "none is known"
         broker = brokers[fault.which % len(brokers)]
         self._wait_in_sync()
         self._brokers.kill_broker(broker)
         self._brokers.start_broker(broker)
         self._wait_in_sync()
         return f"broker {broker}"
+
+    def _coordinators(self) -> list[int]:
+        """The brokers that coordinate the groups, without broker 1."""
+        brokers = [judge.coordinator_of(self.servers, members.copy.commits_as) for members in self._groups]
+        return [broker for broker in brokers if broker in (2, 3)]
 
     def _wait_in_sync(self, count: int = 2) -> None:
         for partition in range(PARTITIONS):

@@ -10,10 +10,11 @@ from pathlib import Path
 import awoke
 from tests.history.settings import Copy, Run
 from tests.support.processes import signal_process
-from tests.support.swarms import Swarm
+from tests.support.swarms import Swarm, gone
 
 ENDS_WITHIN_S = 60.0
 ANSWERS_WITHIN_S = 5.0
+LEFT_WITHIN_S = 15.0
 NODES_MAX = 4
 
 
@@ -47,6 +48,7 @@ class Nodes:
         if self._swarm.process.is_running:
             return None
         text = f"the swarm ended with {self._swarm.process.wait(ENDS_WITHIN_S)}:\n{self.last_lines()}"
+        self._keep_output()
         self._swarm.process.__exit__(None, None, None)
         self._swarm = self._start()
         return text
@@ -71,7 +73,15 @@ class Nodes:
 
     def close(self) -> None:
         """Kill what still runs. Nothing of the swarm may be left then."""
-        self._swarm.__exit__(None, None, None)
+        pids: set[int] = set()
+        with contextlib.suppress(awoke.AwokeError):  # It has ended.
+            pids = {node["pid"] for node in self._swarm.status()["nodes"] if node["pid"]}
+        self._keep_output()
+        self._swarm.process.__exit__(None, None, None)
+        assert gone(pids, LEFT_WITHIN_S) == set(), f"left: {gone(pids, 0)}"
+
+    def _keep_output(self) -> None:
+        self._run.keep_output(f"swarm {self._swarm.process.pid} of {self._copy.group}", self._swarm.process.output)
 
     def _start(self) -> Swarm:
         options = [word for name, value in self._run.kafka.items() for word in ("--kafka", f"{name}={value}")]

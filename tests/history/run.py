@@ -43,6 +43,8 @@ class Outcome(NamedTuple):
 
 def run(settings: Run) -> Outcome:
     """Run it and print the report."""
+    if settings.keep is not None:
+        settings.keep.mkdir(parents=True, exist_ok=True)
     # A broker of version 4.4 that is killed may lose the markers of a transaction: those stay on broker 1.
     is_exactly_once = settings.mode == "exactly-once"
     with (
@@ -167,6 +169,7 @@ def report(settings: Run, outcome: Outcome) -> None:
             "  missing from the output": f"{len(verdict.missing)} {verdict.missing[:5] or ''}",
             "  first came out of order": verdict.out_of_order,
             "  came again": verdict.duplicates,
+            "  in a row": "; ".join(verdict.repeats) or "few",
             "  unknown": verdict.unknown,
             "  lag": verdict.lag,
             "  partitions without an owner": verdict.unowned,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 MODES = ("plain", "lanes", "lanes-async", "batch", "exactly-once")
@@ -98,10 +99,17 @@ class Run:
     """The number of messages that are produced each second."""
     faults: tuple[str, ...] = FAULTS
     """The faults that the nemesis may choose."""
+    keep: Path | None = None
+    """The folder for what the members log; None to forget it."""
     heal_within_s: float = 120.0
     """The time that the members may take, when all is well again, to reach the end of the input."""
     owned_within_s: float = 60.0
     """The time that they may take then, until each partition has an owner."""
+
+    def keep_output(self, name: str, output: str) -> None:
+        """Write what a process has logged to the folder, if there is one."""
+        if self.keep is not None:
+            (self.keep / f"{name.replace(' ', '-')}.log").write_text(output)
 
     @property
     def kafka(self) -> dict[str, str]:
