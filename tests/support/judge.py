@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import confluent_kafka
-from confluent_kafka import ConsumerGroupState, ElectionType, TopicPartition
+from confluent_kafka import ConsumerGroupState, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.support.waiting import became, wait_until
@@ -165,12 +165,21 @@ def comes_to_end(servers: str, group: str, topic: str, within_s: float = 60.0) -
     return became(lambda: is_at_end(servers, group, topic), within_s, every_s=0.3)
 
 
+def _described(servers: str, group: str) -> Any:
+    admin = AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 500, "log_level": 0})
+    return admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
+
+
+def is_rebalancing(servers: str, group: str) -> bool:
+    """Tells whether a group waits for its members to join it."""
+    return _described(servers, group).state is ConsumerGroupState.PREPARING_REBALANCING
+
+
 def unowned(servers: str, group: str, topics: Sequence[str]) -> set[tuple[str, int]]:
     """Returns the partitions of topics that no member of a group owns, as its coordinator says; all in a rebalance."""
-    admin = AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 500, "log_level": 0})
     with consumer(servers) as client:
         wanted = {(topic, each) for topic in topics for each in partitions_of(client, topic)}
-    found = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
+    found = _described(servers, group)
     if found.state is not ConsumerGroupState.STABLE:
         return wanted
     return wanted - {
@@ -180,19 +189,10 @@ def unowned(servers: str, group: str, topics: Sequence[str]) -> set[tuple[str, i
 
 def coordinator_of(servers: str, group: str) -> int:
     """Returns the broker that coordinates a group; -1 while there is none."""
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     try:
-        return int(admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result().coordinator.id)
+        return int(_described(servers, group).coordinator.id)
     except confluent_kafka.KafkaException:
         return -1
-
-
-def elect_preferred_leaders(servers: str, topic: str) -> None:
-    """Have each partition of a topic led by the first of its replicas."""
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    with consumer(servers) as client:
-        places = [TopicPartition(topic, each) for each in partitions_of(client, topic)]
-    admin.elect_leaders(ElectionType.PREFERRED, places, operation_timeout=TIMEOUT_S).result()
 
 
 def comes_to_own(servers: str, group: str, topics: Sequence[str], within_s: float) -> set[tuple[str, int]]:

@@ -168,10 +168,14 @@ impl Member {
 
     /// Waits until the partitions that a static member gave up can get new owners, and gives up what it is asked for
     /// meanwhile. Blocks until the deadline at the longest.
+    ///
+    /// Not in an eager group, where one rebalance takes all partitions away and divides them: it goes on without a
+    /// static member, or waits until that is back.
     pub(super) fn await_rebalance(&mut self, deadline: &Deadline) {
         let until = deadline.or_within(Some(self.settings.revoke_timeout));
         while self.ownership.as_ref().is_some_and(|ownership| ownership.is_static) {
             let is_over = !self.ownership.as_ref().is_some_and(Ownership::is_to_join)
+                || !self.shared.client.is_cooperative()
                 || self.shared.is_urgent()
                 || self.shared.client.fatal_error().is_some();
             let until = if is_over { &Deadline::after(Some(Duration::ZERO)) } else { &until };
