@@ -59,12 +59,13 @@ class Nodes:
 
     def stop(self) -> tuple[int | None, str]:
         """Stop the swarm in order; its exit code, None where it does not end, and its last lines."""
+        pids = self._pids()
         self._swarm.process.signal(signal.SIGTERM)
         try:
             code: int | None = self._swarm.process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             code = None
-        self.close()
+        self._end(pids)
         return code, self.last_lines()
 
     def last_lines(self, count: int = 60) -> str:
@@ -72,10 +73,17 @@ class Nodes:
         return "\n".join(self._swarm.process.output.splitlines()[-count:])
 
     def close(self) -> None:
-        """Kill what still runs. Nothing of the swarm may be left then."""
-        pids: set[int] = set()
-        with contextlib.suppress(awoke.AwokeError):  # It has ended.
-            pids = {node["pid"] for node in self._swarm.status()["nodes"] if node["pid"]}
+        """Kill what still runs."""
+        self._end(self._pids())
+
+    def _pids(self) -> set[int]:
+        """The processes of its nodes; none when it has ended."""
+        with contextlib.suppress(awoke.AwokeError):
+            return {node["pid"] for node in self._swarm.status()["nodes"] if node["pid"]}
+        return set()
+
+    def _end(self, pids: set[int]) -> None:
+        """Nothing of the swarm may be left then."""
         self._keep_output()
         self._swarm.process.__exit__(None, None, None)
         assert gone(pids, LEFT_WITHIN_S) == set(), f"left: {gone(pids, 0)}"
