@@ -362,8 +362,14 @@ mod tests {
 
     #[test]
     fn a_record_whose_partition_is_taken_away_has_an_unknown_partition() {
-        assert_eq!(reason_of(Code::DESTROYED), Code::UNKNOWN_PARTITION);
-        assert_eq!(reason_of(Code::TRANSPORT), Code::TRANSPORT);
+        assert_eq!(reason_of(Code::DESTROYED, false), Code::UNKNOWN_PARTITION);
+        assert_eq!(reason_of(Code::TRANSPORT, false), Code::TRANSPORT);
+    }
+
+    #[test]
+    fn a_record_that_was_sent_and_is_dropped_counts_as_in_flight() {
+        assert_eq!(reason_of(Code::PURGED, true), Code::PURGED_IN_FLIGHT);
+        assert_eq!(reason_of(Code::PURGED, false), Code::PURGED);
     }
 
     #[test]
