@@ -163,7 +163,8 @@ def test_what_a_job_commits_after_its_topic_was_made_again_counts_for_the_old_on
     judge.feed(servers, topic, old)
 
     def member() -> awoke.App:
-        kafka = {"topic.metadata.refresh.interval.ms": 200, "partition.assignment.strategy": "range"}
+        kafka: dict[str, str | int] = {"partition.assignment.strategy": "range"}
+        kafka["topic.metadata.refresh.interval.ms"] = 200
         app = awoke.App(unique("app"), group=group, bootstrap_servers=servers, kafka=kafka)
 
         @app.on(topic)
