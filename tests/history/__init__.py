@@ -1,4 +1,5 @@
-"""A history checker: members copy a topic while a nemesis disturbs them; then the logs say what was lost or repeated.
+"""A history checker: groups copy a topic while a nemesis disturbs them; then it is told what was lost or repeated.
 
-After Jepsen's checkers of queues. The producer and the judge share no code with awoke's engine.
+The logs tell that, and the coordinators tell which partitions have no owner. After Jepsen's checkers of queues. The
+producer and the judge share no code with awoke's engine.
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from tests.history.run import run
 from tests.history.settings import FAULTS, MODES, PROTOCOLS, Run
@@ -21,8 +22,9 @@ def settings_of(words: list[str] | None = None) -> Run:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--per-s", type=int, default=Run.per_s, help="messages produced each second")
     parser.add_argument("--faults", nargs="*", choices=FAULTS, default=list(FAULTS), help="what the nemesis may choose")
+    parser.add_argument("--keep", type=Path, help="a folder for what the members log")
     found = parser.parse_args(words)
-    return Run(found.mode, found.protocol, found.seconds, found.seed, found.per_s, tuple(found.faults))
+    return Run(found.mode, found.protocol, found.seconds, found.seed, found.per_s, tuple(found.faults), found.keep)
 
 
 def main() -> int:

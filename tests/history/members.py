@@ -1,4 +1,4 @@
-"""The members: processes of the app, each with a clock of its own that can be stepped."""
+"""The members of a group: processes of the app, each with a clock of its own that can be stepped, and a swarm."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.history.settings import Run
+from tests.history.nodes import ENDS_WITHIN_S, Nodes
+from tests.history.settings import Copy, Run
 from tests.support.clock_step import SteppedClock, build
 from tests.support.processes import Process
 
-ENDS_WITHIN_S = 60.0
 LAST_LINES = 15
 
 
@@ -26,11 +26,19 @@ class Member(NamedTuple):
 
 
 class Members:
-    """Those that run. The one that is named by an index is the one of that place, counted round."""
+    """Those that run. The one that is named by an index is the one of that place, counted round.
 
-    def __init__(self, run: Run, servers: str, topics: tuple[str, str], group: str, folder: Path) -> None:
-        self._run, self._servers, self._topics, self._group, self._folder = run, servers, topics, group, folder
+    They are processes of one member each; `nodes` is the swarm of those groups that have one beside them.
+    """
+
+    def __init__(self, run: Run, servers: str, copy: Copy, folder: Path) -> None:
+        self.copy = copy
+        self._run, self._servers, self._folder = run, servers, folder
+        folder.mkdir()
         self._library = build(folder)
+        self._env = {"HISTORY_MODE": copy.mode_in(run), "HISTORY_OUTPUT": copy.output, **copy.env}
+        self._env |= {"AWOKE_GROUP": copy.group, "AWOKE_COMMIT_INTERVAL_S": "0.2"}
+        self.nodes = Nodes(run, servers, copy, self._env, folder) if copy.nodes else None
         self._running: list[Member] = []
         self._frozen: list[Member] = []
         self._started = 0
@@ -47,28 +55,27 @@ class Members:
     def start(self) -> str:
         """Start one more; its name."""
         clock = SteppedClock(self._library, self._folder / f"clock-{self._started}")
-        env = {"HISTORY_MODE": self._run.mode, "HISTORY_INPUT": self._topics[0], "HISTORY_OUTPUT": self._topics[1]}
-        env |= {"AWOKE_GROUP": self._group, "AWOKE_COMMIT_INTERVAL_S": "0.2", **clock.env}
         kafka = [word for name, value in self._run.kafka.items() for word in ("--kafka", f"{name}={value}")]
-        process = Process("run", "tests.history.apps:app", "--bootstrap-servers", self._servers, *kafka, env=env)
+        arguments = ["run", "tests.history.apps:app", "--bootstrap-servers", self._servers, *kafka]
+        process = Process(*arguments, env={**self._env, **clock.env})
         self._running.append(Member(self._started, process, clock))
         self._started += 1
-        return _name(self._running[-1])
+        return self._name(self._running[-1])
 
     def kill(self, index: int) -> str:
         """Kill one; its name."""
         member = self._take(index)
         member.process.signal(signal.SIGKILL)
         member.process.wait(ENDS_WITHIN_S)
-        _close(member)
-        return _name(member)
+        self._close(member)
+        return self._name(member)
 
     def terminate(self, index: int) -> str:
         """Stop one in order; its name, and how it ended."""
         member = self._take(index)
         member.process.signal(signal.SIGTERM)
         member.process.signal(signal.SIGCONT)
-        return f"{_name(member)} ({self._wait_end(member)})"
+        return f"{self._name(member)} ({self._wait_end(member)})"
 
     def freeze(self, index: int) -> str:
         """Suspend one; its name."""
@@ -76,20 +83,20 @@ class Members:
         member.process.signal(signal.SIGSTOP)
         if member not in self._frozen:
             self._frozen.append(member)
-        return _name(member)
+        return self._name(member)
 
     def continue_all(self) -> str:
         """Resume those that are frozen; their names."""
         frozen, self._frozen = self._frozen, []
         for member in frozen:
             member.process.signal(signal.SIGCONT)
-        return ", ".join(map(_name, frozen)) or "none is frozen"
+        return ", ".join(map(self._name, frozen)) or "none is frozen"
 
     def step_clock(self, index: int, offset_s: float) -> str:
         """Step the clock of one; its name."""
         member = self._running[index % len(self._running)]
         member.clock.set(offset_s)
-        return _name(member)
+        return self._name(member)
 
     def replace_ended(self) -> list[str]:
         """Start one for each that has ended without having been told to; the names of those."""
@@ -97,26 +104,59 @@ class Members:
         for member in ended:
             code = member.process.wait(ENDS_WITHIN_S)
             self.exit_codes[code] += 1
-            self.ended_early.append(f"{_name(member)} ended with {code}:\n{_last_lines(member)}")
+            self.ended_early.append(f"{self._name(member)} ended with {code}:\n{_last_lines(member)}")
             self._forget(member)
             self.start()
-        return [_name(member) for member in ended]
+        names = [self._name(member) for member in ended]
+        if self.nodes is not None and (text := self.nodes.replace_ended()):
+            self.ended_early.append(text)
+            names.append(f"the swarm of {self.copy.group}")
+        return names
 
-    def terminate_all(self) -> None:
-        """Stop all in order."""
+    def heal(self) -> None:
+        """Have none frozen, and as many as in the beginning."""
+        self.continue_all()
+        self.replace_ended()
+        while len(self) < self.copy.members[0]:
+            self.start()
+        if self.nodes is not None:
+            self.nodes.heal()
+
+    def terminate_all(self) -> int:
+        """Stop all processes of one member in order; their number."""
+        count = len(self._running)
         for member in self._running:
             member.process.signal(signal.SIGTERM)
+            member.process.signal(signal.SIGCONT)
         while self._running:
             self._wait_end(self._take(0))
+        return count
+
+    def end(self) -> None:
+        """Stop all in order, the swarm too."""
+        self.terminate_all()
+        if self.nodes is not None:
+            code, lines = self.nodes.stop()
+            self.nodes = None
+            if code is None:
+                self.stuck.append(f"the swarm did not end:\n{lines}")
+            else:
+                self.exit_codes[code] += 1
 
     def last_lines(self) -> str:
         """Returns the last lines of the members that run."""
-        return "\n".join(f"{_name(member)}:\n{_last_lines(member)}" for member in self._running)
+        lines = [f"{self._name(member)}:\n{_last_lines(member)}" for member in self._running]
+        return "\n".join([*lines, *([self.nodes.last_lines()] if self.nodes is not None else [])])
 
     def close(self) -> None:
         """Kill those that still run."""
         while self._running:
             self.kill(0)
+        if self.nodes is not None:
+            self.nodes.close()
+
+    def _name(self, member: Member) -> str:
+        return f"member {member.number} of {self.copy.group}"
 
     def _take(self, index: int) -> Member:
         member = self._running[index % len(self._running)]
@@ -124,9 +164,14 @@ class Members:
         self._frozen = [each for each in self._frozen if each is not member]
         return member
 
+    def _close(self, member: Member) -> None:
+        member.process.__exit__(None, None, None)
+        member.clock.__exit__(None, None, None)
+        self._run.keep_output(self._name(member), member.process.output)
+
     def _forget(self, member: Member) -> None:
         self._take(self._running.index(member))
-        _close(member)
+        self._close(member)
 
     def _wait_end(self, member: Member) -> str:
         """Wait for the end of one that was told to end; what came of it."""
@@ -138,21 +183,12 @@ class Members:
 
     def _note_end(self, member: Member, code: int | None) -> str:
         if code is None:
-            self.stuck.append(f"{_name(member)} did not end within {ENDS_WITHIN_S:g} s:\n{_last_lines(member)}")
+            self.stuck.append(f"{self._name(member)} did not end within {ENDS_WITHIN_S:g} s:\n{_last_lines(member)}")
         else:
             self.exit_codes[code] += 1
-        _close(member)
+        self._close(member)
         return "did not end" if code is None else f"exit code {code}"
-
-
-def _name(member: Member) -> str:
-    return f"member {member.number}"
 
 
 def _last_lines(member: Member) -> str:
     return "\n".join(member.process.output.splitlines()[-LAST_LINES:])
-
-
-def _close(member: Member) -> None:
-    member.process.__exit__(None, None, None)
-    member.clock.__exit__(None, None, None)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from tests.history.settings import FAULTS, Run
 
-WEIGHTS = {"unclean": 0.5, "recreate": 0.5, "bounce": 0.7, "crash": 0.7}
-"""The weight of a fault in the choice, where it is not 1: those of brokers take long."""
+WEIGHTS = {"unclean": 0.5, "recreate": 0.5, "renew": 0.5, "bounce": 0.5, "crash": 0.5, "full": 0.5}
+WEIGHTS |= {"coordinator": 0.7, "lead": 0.7, "reassign": 0.5, "continue": 2.0}
+"""The weight of a fault in the choice, where it is not 1. Those of brokers take long; a frozen member does no work."""
 CLOCK_STEPS_S = (-3_600.0, -30.0, -5.0, 0.0, 20.0)
 """Where the clock of a member is set to, from the system's."""
-PAUSE_S = (1.0, 5.0)
+PAUSE_S = (0.3, 5.0)
 
 
 class Fault(NamedTuple):
@@ -33,4 +34,4 @@ def plan(run: Run) -> Iterator[Fault]:
     weights = [WEIGHTS.get(name, 1.0) for name in names]
     while names:
         (name,) = chance.choices(names, weights)
-        yield Fault(name, chance.randrange(12), chance.choice(CLOCK_STEPS_S), chance.uniform(*PAUSE_S))
+        yield Fault(name, chance.randrange(60), chance.choice(CLOCK_STEPS_S), chance.uniform(*PAUSE_S))

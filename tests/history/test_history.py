@@ -6,27 +6,36 @@ import itertools
 
 import pytest
 
-from tests.history.checker import History, Verdict, check
+from tests.history.checker import History, Source, Verdict, check
 from tests.history.feeder import value_of
-from tests.history.plan import plan
+from tests.history.plan import WEIGHTS, plan
 from tests.history.run import run
-from tests.history.settings import Run
-from tests.support.judge import Progress, Record
+from tests.history.settings import COPIES, FAULTS, Run
+from tests.support.judge import Log, Progress, Record
 
 SECONDS = 10.0
-FAULTS = ("kill", "freeze", "continue", "terminate", "add", "remove", "bounce", "cut")
+OF_MEMBERS = ("kill", "freeze", "continue", "terminate", "add", "remove")
+OF_NODES = ("scale", "reload", "replace", "kill-node")
+QUICK = (*OF_MEMBERS, *OF_NODES, "bounce", "cut", "appear")
 VALUES = [value_of(key, sequence) for sequence in range(5) for key in range(2)]
+OTHERS = [value_of(key, sequence) for sequence in range(5) for key in range(40, 42)]
+"""Of another topic."""
 
 
-def log_of(values: list[bytes]) -> dict[int, list[Record]]:
+def log_of(values: list[bytes]) -> Log:
     return {0: [Record(offset, value.split(b":")[0], value) for offset, value in enumerate(values)]}
+
+
+def source(values: list[bytes], lost: int = 0, committed: int | None = None, deleted: tuple[bytes, ...] = ()) -> Source:
+    """A topic that lost this many of its last messages; it held the deleted ones before it was made again."""
+    kept = values[: len(values) - lost]
+    progress = {0: Progress(len(kept) if committed is None else committed, len(kept))}
+    return Source([set(deleted), set(values)], [log_of(list(deleted)), log_of(kept)], progress)
 
 
 def verdict_of(output: list[bytes], mode: str = "plain", lost: int = 0, committed: int | None = None) -> Verdict:
     """Of a run whose input lost this many of its last messages, all of which were acknowledged."""
-    kept = VALUES[: len(VALUES) - lost]
-    progress = {0: Progress(len(kept) if committed is None else committed, len(kept))}
-    return check(History(mode, [set(VALUES)], [log_of(kept)], log_of(output), progress, unclean_elections=0))
+    return check(History(mode, [source(VALUES, lost, committed)], log_of(output)))
 
 
 def test_a_whole_copy_is_found_good() -> None:
@@ -73,13 +82,39 @@ def test_a_committed_offset_that_is_not_the_end_is_found(committed: int) -> None
     assert verdict_of(VALUES, committed=committed).faults == ["the committed offsets are not at the end"]
 
 
+def test_a_message_of_a_topic_that_appeared_is_found_missing() -> None:
+    sources = [source(VALUES), source(OTHERS)]
+    assert check(History("plain", sources, log_of(VALUES + OTHERS))).faults == []
+    verdict = check(History("plain", sources, log_of(VALUES + OTHERS[1:])))
+    assert (verdict.missing, verdict.faults) == (OTHERS[:1], ["messages are missing"])
+
+
+def test_a_message_of_a_topic_that_was_made_again_is_found_missing_where_it_was_not_deleted() -> None:
+    made_again = source(VALUES[4:], deleted=tuple(VALUES[:4]))
+    verdict = check(History("plain", [made_again], log_of(VALUES[2:])))
+    assert (verdict.lost_by_deletion, verdict.faults) == (2, [])
+    assert check(History("plain", [made_again], log_of(VALUES[:9]))).missing == VALUES[9:]
+
+
+def test_partitions_that_no_member_owns_are_found() -> None:
+    verdict = check(History("plain", [source(VALUES)], log_of(VALUES), unowned={("input", 0), ("input", 3)}))
+    assert (verdict.unowned, verdict.faults) == (2, ["partitions have no owner"])
+
+
+def test_each_fault_is_planned_and_concerns_each_group() -> None:
+    planned = list(itertools.islice(plan(Run()), 1_000))
+    assert {fault.name for fault in planned} == set(FAULTS) > set(WEIGHTS)
+    kills = {fault.which % len(COPIES) for fault in planned if fault.name == "kill"}
+    assert kills == set(range(len(COPIES)))
+
+
 def test_the_same_seed_plans_the_same_faults() -> None:
     same, again, other = (list(itertools.islice(plan(Run(seed=seed)), 50)) for seed in (3, 3, 4))
     assert same == again != other
 
 
 def test_nothing_is_lost_in_ten_seconds_of_faults() -> None:
-    outcome = run(Run(mode="plain", protocol="cooperative", seconds=SECONDS, seed=10, faults=FAULTS))
+    outcome = run(Run(mode="plain", protocol="cooperative", seconds=SECONDS, seed=1234, faults=QUICK))
     assert outcome.faults == []
-    assert outcome.verdict.acknowledged > 0
+    assert all(verdict.acknowledged > 0 for verdict in outcome.verdicts.values())
     assert sum(outcome.done.values()) >= 1

@@ -68,6 +68,7 @@ def handle(message: awoke.Message[bytes]) -> None:
     if message.value.startswith(b"do-") and not os.path.exists(marker):
         os.close(os.open(marker, os.O_CREAT | os.O_WRONLY))
         misbehave(message.value)
+    work_for(float(os.environ.get("SWARM_WORK_S", "0")))
     os.write(log, b"%d %d %d %s\n" % (os.getpid(), message.partition, message.offset, message.value))
 
 

@@ -1,8 +1,9 @@
-"""A request that ends a transaction is delayed, sent again, and arrives in the next one: the fault and its remedy.
+"""What is left of one transaction spoils the next one of the producer: two faults and their remedy.
 
 librdkafka sends EndTxn again by itself when its connection breaks; the delayed request arrives later. The broker then
-ends the open transaction of that producer and epoch. awoke counts the requests and begins the next transaction under
-another epoch.
+ends the open transaction of that producer and epoch. And it gives the sequence numbers of messages that an abort drops
+to the next ones: a broker that has written the first takes those for the same. awoke counts both, and begins the next
+transaction under another epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 import awoke
 from tests.support.clusters import unique
 from tests.support.kafka_proxy import ProxiedCluster
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, elapse
 
 # A held request must not block the coordinator's answers to others for long.
 KAFKA = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200, "socket.timeout.ms": 5_000}
@@ -96,6 +97,51 @@ def test_with_the_remedy_a_late_commit_changes_nothing(cluster: ProxiedCluster, 
 
 def producer_of_another_id(cluster: ProxiedCluster) -> awoke.Producer:
     return awoke.Producer(cluster.direct_servers, transactional_id=unique("other"))
+
+
+AWAY = {**KAFKA, "reconnect.backoff.ms": 2_000, "reconnect.backoff.max.ms": 2_000}
+"""Connections are made again after the abort."""
+
+
+def test_without_the_remedy_a_message_is_taken_for_one_of_the_aborted_transaction(
+    cluster: ProxiedCluster, topic: str
+) -> None:
+    """librdkafka gives the sequence number of a message that it drops to the next one."""
+    identifier = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": unique("id")}
+    producer = confluent_kafka.Producer({**AWAY, **identifier})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"before")
+    producer.commit_transaction(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted")
+    written_and_cut(cluster)
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"after")
+    producer.commit_transaction(30)
+    assert values(cluster, topic) == [b"before"], "librdkafka has mended it"
+
+
+def test_with_the_remedy_a_message_is_not_taken_for_one_of_the_aborted_transaction(
+    cluster: ProxiedCluster, topic: str
+) -> None:
+    with awoke.Producer(cluster.bootstrap_servers, transactional_id=unique("id"), kafka=AWAY) as producer:
+        with producer.transaction() as t:
+            t.produce(topic, b"before")
+        with pytest.raises(ZeroDivisionError), producer.transaction() as t:
+            t.produce(topic, b"aborted")
+            written_and_cut(cluster)
+            raise ZeroDivisionError
+        with producer.transaction() as t:
+            t.produce(topic, b"after")
+    assert values(cluster, topic) == [b"before", b"after"]
+
+
+def written_and_cut(cluster: ProxiedCluster) -> None:
+    """Have the broker write a message whose producer gets no answer, and wants to send it again."""
+    cluster.proxy.rule("Produce", "cut", "response").wait_happened()
+    elapse(0.5, "the producer notices that its connection is gone")
 
 
 @pytest.mark.parametrize("action", ["drop", "cut", "cut_after"])

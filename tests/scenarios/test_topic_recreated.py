@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
 import confluent_kafka
@@ -11,11 +12,13 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+import awoke
+from awoke.testing import running
 from tests.support import judge
 from tests.support.clusters import RealCluster, unique
 from tests.support.kafka_cluster import ThreeBrokers
 from tests.support.subjects import KINDS, Subject, new_subject, reading
-from tests.support.waiting import became, wait_until
+from tests.support.waiting import Collected, became, elapse, wait_until
 
 MESSAGES = (50, 50, 80)
 """In each of the topics that follow one another under the one name."""
@@ -150,6 +153,38 @@ class Absence:
     def _are_done(self, values: list[bytes]) -> bool:
         servers = self.brokers.bootstrap_servers
         return all(subject.is_done(servers, set(values)) for subject in self.subjects.values())
+
+
+def test_what_a_job_commits_after_its_topic_was_made_again_counts_for_the_old_one(real_cluster: RealCluster) -> None:
+    """Another member joins, and the revocation waits for the job. Meanwhile the member learns of the new topic."""
+    servers, topic, group = real_cluster.bootstrap_servers, unique("recreated"), unique("group")
+    real_cluster.create_topic(topic)
+    old, new, seen, may_end = values_of(0)[:5], values_of(1), Collected[bytes](), threading.Event()
+    judge.feed(servers, topic, old)
+
+    def member() -> awoke.App:
+        kafka: dict[str, str | int] = {"partition.assignment.strategy": "range"}
+        kafka["topic.metadata.refresh.interval.ms"] = 200
+        app = awoke.App(unique("app"), group=group, bootstrap_servers=servers, kafka=kafka)
+
+        @app.on(topic)
+        def handle(message: awoke.Message[bytes]) -> None:
+            seen.add(message.value)
+            if message.value == old[-1]:
+                may_end.wait(WITHIN_S)
+
+        return app
+
+    with running(member()):
+        seen.wait_for(len(old))
+        with running(member()):
+            wait_until(lambda: judge.is_rebalancing(servers, group), "the group waits for the job")
+            recreate(servers, topic)
+            judge.feed(servers, topic, new)
+            elapse(2.0, "the member learns of the new topic")
+            may_end.set()
+            seen.wait_until(lambda values: new[-1] in values, WITHIN_S)
+    assert seen.items[len(old) :] == new
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import confluent_kafka
-from confluent_kafka import TopicPartition
+from confluent_kafka import ConsumerGroupState, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.support.waiting import became, wait_until
 
@@ -28,6 +29,10 @@ class Record(NamedTuple):
     offset: int
     key: bytes
     value: bytes
+
+
+Log = dict[int, list[Record]]
+"""A topic's records by partition."""
 
 
 class Progress(NamedTuple):
@@ -71,7 +76,7 @@ def partitions_of(client: confluent_kafka.Consumer, topic: str) -> list[int]:
     return sorted(client.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
 
 
-def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> dict[int, list[Record]]:
+def log_of(servers: str, topic: str, isolation: str = "read_uncommitted") -> Log:
     """Returns a topic's records by partition, in order; with `read_committed`, once no transaction is open."""
     return {
         partition: [Record(each.offset() or 0, each.key() or b"", each.value() or b"") for each in messages]
@@ -158,6 +163,50 @@ def is_at_end(servers: str, group: str, topic: str) -> bool:
 def comes_to_end(servers: str, group: str, topic: str, within_s: float = 60.0) -> bool:
     """Wait until a group has committed the end of every partition; whether it has before the time was up."""
     return became(lambda: is_at_end(servers, group, topic), within_s, every_s=0.3)
+
+
+def _described(servers: str, group: str) -> Any:
+    admin = AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 500, "log_level": 0})
+    return admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
+
+
+def is_rebalancing(servers: str, group: str) -> bool:
+    """Tells whether a group waits for its members to join it."""
+    return _described(servers, group).state is ConsumerGroupState.PREPARING_REBALANCING
+
+
+def unowned(servers: str, group: str, topics: Sequence[str]) -> set[tuple[str, int]]:
+    """Returns the partitions of topics that no member of a group owns, as its coordinator says; all in a rebalance."""
+    with consumer(servers) as client:
+        wanted = {(topic, each) for topic in topics for each in partitions_of(client, topic)}
+    found = _described(servers, group)
+    if found.state is not ConsumerGroupState.STABLE:
+        return wanted
+    return wanted - {
+        (place.topic, place.partition) for member in found.members for place in member.assignment.topic_partitions
+    }
+
+
+def coordinator_of(servers: str, group: str) -> int:
+    """Returns the broker that coordinates a group; -1 while there is none."""
+    try:
+        return int(_described(servers, group).coordinator.id)
+    except confluent_kafka.KafkaException:
+        return -1
+
+
+def comes_to_own(servers: str, group: str, topics: Sequence[str], within_s: float) -> set[tuple[str, int]]:
+    """Wait until the members of a group own all partitions of topics; returns those that they do not own in time."""
+    rest = {(topic, -1) for topic in topics}
+
+    def are_owned() -> bool:
+        nonlocal rest
+        with contextlib.suppress(confluent_kafka.KafkaException, KeyError):  # A coordinator or a leader has just moved.
+            rest = unowned(servers, group, topics)
+        return not rest
+
+    became(are_owned, within_s, every_s=0.3)
+    return rest
 
 
 def feed(servers: str, topic: str, values: Sequence[bytes], key_of: int = 5, partition: int = 0) -> None:

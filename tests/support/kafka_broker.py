@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -130,6 +131,17 @@ class Broker:
             self._reader.join()
         if process.stdout is not None:
             process.stdout.close()
+
+    def fill_disk(self) -> None:
+        """Refuse every write that makes a file longer, as a full disk does. Waits for the broker's end by it."""
+        process = self._process
+        assert process is not None, f"broker {self.id} does not run"
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
+        try:
+            process.wait(READY_WITHIN_S)
+        finally:
+            self.stop(signal.SIGKILL)
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the process that this object started, if it runs."""
@@ -255,6 +267,10 @@ class KafkaCluster:
     def kill_broker(self, broker_id: int) -> None:
         """Kill one broker."""
         self._brokers[broker_id].stop(signal.SIGKILL)
+
+    def fill_disk_of_broker(self, broker_id: int) -> None:
+        """Let a broker write to no file any more; returns when it has ended by that. It starts with space again."""
+        self._brokers[broker_id].fill_disk()
 
     def start_broker(self, broker_id: int) -> None:
         """Start a broker again on the ports and the data that it had."""

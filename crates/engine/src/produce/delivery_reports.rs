@@ -97,6 +97,8 @@ pub struct Reports {
     sent: AtomicU32,
     /// Counts messages that failed; wraps around.
     failed: AtomicU32,
+    /// Counts those of them that a broker may have; wraps around.
+    in_doubt: AtomicU32,
     /// Why the last one failed.
     last_failure: Mutex<Option<Error>>,
 }
@@ -121,6 +123,7 @@ impl Reports {
             is_idempotent,
             sent: AtomicU32::new(0),
             failed: AtomicU32::new(0),
+            in_doubt: AtomicU32::new(0),
             last_failure: Mutex::default(),
         });
         let serving = Arc::clone(&reports.serving);
@@ -138,6 +141,9 @@ impl Reports {
 
     /// Counts a message that failed with this error.
     pub(super) fn count_failed(&self, error: Error) {
+        if error.code() != Code::PURGED {
+            self.in_doubt.fetch_add(1, Ordering::Relaxed);
+        }
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
@@ -150,6 +156,11 @@ impl Reports {
     /// Returns how many messages failed.
     pub(super) fn failed(&self) -> u32 {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many messages failed that a broker may have: all but those that were dropped before they were sent.
+    pub(super) fn in_doubt(&self) -> u32 {
+        self.in_doubt.load(Ordering::Relaxed)
     }
 
     /// Counts one more message as awaited.

@@ -2,8 +2,9 @@
 //!
 //! A commit is *in doubt* if `EndTxn` was sent and not definitely answered. A connection is *spent* (must be replaced)
 //! if `EndTxn` was repeated or unanswered, or if the transaction or one of its messages failed: an old `EndTxn` may
-//! still be on its way and end the next transaction. The next transaction begins on a new connection, whose
-//! initialisation raises the epoch, so that late requests are refused (see `kafka/end_txns`).
+//! still be on its way and end the next transaction, and a message that the broker has written may share its sequence
+//! number with the next one. The next transaction begins on a new connection, whose initialisation raises the epoch, so
+//! that late requests are refused (see `kafka/end_txns`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -165,9 +166,17 @@ impl Transactions {
             // sequence.
             self.spend("a message failed, and left a gap in its partition's sequence".into());
         }
+        let in_doubt = self.reports.in_doubt();
         // It flushes, and so serves the reports of the messages that it has fail.
         match self.reports.settle(|client| client.abort_transaction(self.limit(deadline))) {
-            Ok(()) => self.check_end(),
+            Ok(()) => {
+                // librdkafka (2.12.1) gives their sequence numbers to the next messages of the partition. A broker that
+                // has written the aborted ones takes those for the same, and drops them.
+                if self.reports.in_doubt() != in_doubt {
+                    self.spend("a message was aborted that the broker may have written".into());
+                }
+                self.check_end();
+            }
             Err(failure) => self.spend(format!("an abort failed: {}", failure.text)),
         }
     }

@@ -166,7 +166,9 @@ pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
                 timestamp_ms: ffi::rd_kafka_message_timestamp(message, &raw mut kind),
             })
         } else {
-            Err(reason_of(code))
+            let may_be_there =
+                ffi::rd_kafka_message_status(message) != ffi::rd_kafka_msg_status_t::RD_KAFKA_MSG_STATUS_NOT_PERSISTED;
+            Err(reason_of(code, may_be_there))
         };
         (reported, report)
     };
@@ -181,8 +183,15 @@ pub(crate) unsafe extern "C" fn deliver_to<R: Reported>(
 /// A record may wait for a partition that is taken out of the topic's list: the topic was deleted, or may not be read
 /// any more. librdkafka reports the others that wait as of an unknown partition, and this one as if the client were
 /// closed.
-fn reason_of(code: Code) -> Code {
-    if code == Code::DESTROYED { Code::UNKNOWN_PARTITION } else { code }
+///
+/// One that was sent, and was dropped while it waited to be sent again, has the code of those that are in flight: the
+/// broker may have written it.
+const fn reason_of(code: Code, may_be_there: bool) -> Code {
+    match code {
+        Code::DESTROYED => Code::UNKNOWN_PARTITION,
+        Code::PURGED if may_be_there => Code::PURGED_IN_FLIGHT,
+        code => code,
+    }
 }
 
 /// A record as one of `rd_kafka_produce_batch`.
@@ -353,8 +362,14 @@ mod tests {
 
     #[test]
     fn a_record_whose_partition_is_taken_away_has_an_unknown_partition() {
-        assert_eq!(reason_of(Code::DESTROYED), Code::UNKNOWN_PARTITION);
-        assert_eq!(reason_of(Code::TRANSPORT), Code::TRANSPORT);
+        assert_eq!(reason_of(Code::DESTROYED, false), Code::UNKNOWN_PARTITION);
+        assert_eq!(reason_of(Code::TRANSPORT, false), Code::TRANSPORT);
+    }
+
+    #[test]
+    fn a_record_that_was_sent_and_is_dropped_counts_as_in_flight() {
+        assert_eq!(reason_of(Code::PURGED, true), Code::PURGED_IN_FLIGHT);
+        assert_eq!(reason_of(Code::PURGED, false), Code::PURGED);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //! 1. A static member that ends waits for the rebalance that follows its revocation.
 //! 2. One that was killed cannot wait. So a static member compares, a heartbeat after its first assignment, what the
 //!    members own with what the topics have. If a partition has no owner, it joins again, and the group divides all.
-//! 3. Whatever the cause: when an assignment has stood for a session time-out, the owner of a topic's first or second
-//!    partition compares. Partitions without an owner are an event, and known until they have one.
+//! 3. Whatever the cause: when an assignment has stood for a session time-out, every member compares, because any
+//!    partition may be one without an owner. The owner of the group's first partition that has one tells: partitions
+//!    without an owner are an event, and known until they have one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -83,6 +84,12 @@ impl Ownership {
         self.is_static && !self.has_compared
     }
 
+    /// Returns whether it is for the owner of these partitions to tell what the answer to the first question shows: of
+    /// all members the owner of the first partition that has one, or each of them if none has.
+    fn is_to_tell(&self, own: &[TopicPartition]) -> bool {
+        self.owned.as_ref().and_then(BTreeSet::first).is_none_or(|first| own.contains(first))
+    }
+
     fn ask_later(&mut self) {
         let time = if self.is_early() { self.heartbeat } else { self.session };
         self.due = clock::real_now().checked_add(time);
@@ -110,11 +117,7 @@ impl Member {
             return;
         }
         ownership.due = None;
-        if ownership.is_early() || self.assignment.partitions().iter().any(|at| at.partition < 2) {
-            self.report(self.shared.client.ask_for_owned(&self.shared.queue, ANSWER_WITHIN));
-        } else {
-            self.shared.set_unowned(Vec::new()); // Another member compares now.
-        }
+        self.report(self.shared.client.ask_for_owned(&self.shared.queue, ANSWER_WITHIN));
     }
 
     /// Takes the answer to the first question, and asks the second.
@@ -139,7 +142,8 @@ impl Member {
         if ownership.owned.is_none() {
             return;
         }
-        let Some(unowned) = ownership.unowned(&event.topics()) else {
+        let is_to_tell = ownership.is_to_tell(&self.assignment.partitions());
+        let Some(mut unowned) = ownership.unowned(&event.topics()) else {
             return ownership.ask_later();
         };
         let is_early = ownership.is_early();
@@ -151,6 +155,9 @@ impl Member {
             }
             return;
         }
+        if !is_to_tell {
+            unowned.clear();
+        }
         let is_new = self.shared.unowned() != unowned;
         self.shared.set_unowned(unowned.clone());
         if is_new && !unowned.is_empty() {
@@ -161,10 +168,14 @@ impl Member {
 
     /// Waits until the partitions that a static member gave up can get new owners, and gives up what it is asked for
     /// meanwhile. Blocks until the deadline at the longest.
+    ///
+    /// Not in an eager group, where one rebalance takes all partitions away and divides them: it goes on without a
+    /// static member, or waits until that is back.
     pub(super) fn await_rebalance(&mut self, deadline: &Deadline) {
         let until = deadline.or_within(Some(self.settings.revoke_timeout));
         while self.ownership.as_ref().is_some_and(|ownership| ownership.is_static) {
             let is_over = !self.ownership.as_ref().is_some_and(Ownership::is_to_join)
+                || !self.shared.client.is_cooperative()
                 || self.shared.is_urgent()
                 || self.shared.client.fatal_error().is_some();
             let until = if is_over { &Deadline::after(Some(Duration::ZERO)) } else { &until };
@@ -209,6 +220,17 @@ mod tests {
         assert_eq!(ownership.unowned(&[topic(4)]), None, "the answer is used once");
         ownership.owned = Some([at(0)].into());
         assert_eq!(ownership.unowned(&[]), None, "the brokers did not say which there are");
+    }
+
+    #[test]
+    fn the_owner_of_the_first_partition_that_has_one_tells() {
+        let mut ownership = ownership(&[]).expect("a classic group");
+        ownership.owned = Some([at(2), at(3), at(5)].into());
+        assert!(ownership.is_to_tell(&[at(5), at(2)]), "the first two partitions may be those without an owner");
+        assert!(!ownership.is_to_tell(&[at(3)]), "another member tells");
+        assert!(!ownership.is_to_tell(&[]), "another member tells");
+        ownership.owned = Some(BTreeSet::new());
+        assert!(ownership.is_to_tell(&[]), "no member owns a partition");
     }
 
     #[test]

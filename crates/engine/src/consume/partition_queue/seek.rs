@@ -74,9 +74,9 @@ impl PartitionQueue {
     }
 
     /// Goes on from the first message of a topic that was made again. Does not block.
+    ///
+    /// Until then what is done, and is committed, is of the topic before, and has the id of that.
     pub(in crate::consume) fn renew(&self, id: TopicId) {
-        // Until then what is stored is of the topic before.
-        self.context.offsets.set_topic(&self.at, None);
         self.request_seek(Seek::Renewed(id));
     }
 

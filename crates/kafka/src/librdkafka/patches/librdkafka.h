@@ -8,6 +8,7 @@
 #include "rdkafka_buf.h"
 #include "rdkafka_cgrp.h"
 #include "rdkafka_coord.h"
+#include "rdkafka_offset.h"
 #include "rdkafka_op.h"
 #include "rdkafka_partition.h"
 #include "rdkafka_request.h"
