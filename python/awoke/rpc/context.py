@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from awoke._native import IncomingCall
 from awoke.errors import ClosedError
 from awoke.waiting.clock import monotonic_s
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +24,8 @@ def call_all(functions: Iterable[Callable[[], object]]) -> None:
     for function in functions:
         try:
             function()
-        except Exception:
-            logger.exception("a function that was to be called when a call is cancelled failed")
+        except BaseException as error:
+            report(error, logger, "a function that was to be called when a call is cancelled failed")
 
 
 current: ContextVar[IncomingCall | None] = ContextVar("current", default=None)

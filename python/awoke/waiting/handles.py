@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from awoke._native import Call, DeliveryHandle, Mailbox, flush_now
 from awoke.waiting.lone_step import is_idle
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -247,8 +248,8 @@ class CallbackThread:
             handle, callback = self._calls.pop(token)
         try:
             callback(handle)
-        except Exception:
-            logger.exception("a callback of %r failed", handle)
+        except BaseException as error:
+            report(error, logger, "a callback of %r failed", handle)
 
 
 _callbacks = CallbackThread()

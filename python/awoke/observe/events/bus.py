@@ -19,6 +19,7 @@ from awoke.observe.events.event import Event
 from awoke.observe.events.group import OffsetsCommitted, PartitionsAssigned
 from awoke.text.printable import harmless, shown
 from awoke.text.secrets import without_userinfo
+from awoke.waiting.raised import report
 
 logger = logging.getLogger("awoke.events")
 librdkafka_logger = logging.getLogger("awoke.librdkafka")
@@ -91,8 +92,8 @@ class Events:
         for subscriber in subscribers:
             try:
                 subscriber(event)
-            except Exception:
-                logger.exception("a subscriber of %s failed", event.name)
+            except BaseException as error:
+                report(error, logger, "a subscriber of %s failed", event.name)
 
 
 def log(event: Event, broker_lines: BrokerLines) -> None:

@@ -34,7 +34,8 @@ from awoke.runtime.jobs.ordered_output import OrderedOutput, OrderedOutputs
 from awoke.runtime.jobs.results import LanesOutput, WithOutput
 from awoke.runtime.process.assigned import LAST_HOOKS, owner_of
 from awoke.runtime.process.context import RouteContext
-from awoke.waiting.drive import drive, drive_later, elsewhere
+from awoke.waiting.drive import absorb_cancellation, drive, drive_later, elsewhere, is_of_owner
+from awoke.waiting.raised import end_in
 
 MASK = (1 << 64) - 1
 """Makes any hash a number that the engine takes."""
@@ -124,14 +125,16 @@ class Executor:
         numbers = []
         batch = assignment.batch(self._route.loading_decoders)
         lease = lease_of(batch)
-        away: Exception | None = None
+        away: BaseException | None = None
         for message in batch:
             try:
                 if away is not None:
                     raise away  # It would wait for the registry again, once for each message.
                 lane = lane_of(message)
                 numbers.append(hash(lane) & MASK)
-            except Exception as error:
+            except BaseException as error:
+                if (end := end_in(error)) is not None:
+                    self._context.stop_app(end)
                 numbers.append(hash(message.raw_key) & MASK)
                 away = error if isinstance(schema_needed(error), RegistryError) else away
                 self._context.events.emit(
@@ -161,6 +164,8 @@ class Executor:
         finally:
             current.running = current.task = None
             acting.reset(token)
+            if task is not None and task.cancelling():
+                await absorb_cancellation()
             if self._cleanups.has_any:
                 await self._cleanups.end(is_async=self._route.is_async)
             if watch is not None:
@@ -180,14 +185,12 @@ class Executor:
                 return "done"
             if not await self._call(job):
                 return "done"
-        except Exception as error:
-            await self._recovery.failed(job, error)
-            return "failed"
         except BaseException as error:
-            if self._route.is_async and isinstance(error, asyncio.CancelledError):
-                job.retry(0.0)  # The loop ends: the job has no thread any more.
+            if is_of_owner(error):
+                job.retry(0.0)
                 raise
-            self._recovery.end_app(job, error)
+            await absorb_cancellation()
+            await self._recovery.failed(job, error)
             return "failed"
         return self._complete(job)
 
@@ -235,14 +238,15 @@ class Executor:
                     await self._cleanups.call(is_async=self._route.is_async)
                     outcome = getattr(self._instances.of(hook), hook.name)()
                     await finished(outcome, f"{self._route.name}.{hook.name}", self._route.is_async)
-            except Exception as error:
-                self._on_hook_failed(hook, error)
             except BaseException as error:
                 # A batch that comes before the app's end must not reach a consumer whose `assigned` did not return.
                 if hook.name == "assigned":
                     self._instances.failed_to_assign(hook)
-                self._context.stop_app(error)
+                if is_of_owner(error):
+                    raise
+                self._on_hook_failed(hook, error)
             finally:
+                await absorb_cancellation()
                 await self._cleanups.end(is_async=self._route.is_async)
                 if is_last:
                     await self._calls.close_assignment(hook)
@@ -255,8 +259,9 @@ class Executor:
             await elsewhere(self._instances.report_leaks, hook)
 
     def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
-        if hook.name == "assigned":
-            self._instances.failed_to_assign(hook)
+        if (end := end_in(error)) is not None:
+            self._context.stop_app(end)
+            return
         self._context.events.emit(
             HookFailed(
                 hook=hook.name,

@@ -28,6 +28,7 @@ from awoke.runtime.jobs.outputs import Yielded
 from awoke.runtime.process.assigned import Key, key_of
 from awoke.runtime.process.context import RouteContext
 from awoke.waiting.drive import FlowLock
+from awoke.waiting.raised import end_in
 
 
 class Assignments:
@@ -160,6 +161,8 @@ class HandlerCalls:
     async def close_assignment(self, hook: HookJob) -> None:
         """Closes what belongs to an assignment that has ended; what a function raises is an event."""
         for name, error in await self._assignments.close(key_of(hook)):
+            if (end := end_in(error)) is not None:
+                self._context.stop_app(end)
             self._context.events.emit(
                 HookFailed(
                     hook=hook.name,

@@ -141,7 +141,7 @@ class OutgoingResults:
         for place, record in enumerate(records):
             try:
                 handle = produce(self._context.producer, self._route, record)
-            except Exception as error:
+            except BaseException as error:  # Of middleware, or a format.
                 self._answered(len(records) - place, [(offset, error)])  # None of those behind it is sent.
                 return
             call_back(handle, partial(self._acknowledged, offset, record))
@@ -185,7 +185,7 @@ class OutgoingResults:
         if error is not None and is_refused_in_company(error):
             try:
                 again = produce(self._context.alone, self._route, record)
-            except Exception as refused:
+            except BaseException as refused:
                 error = refused
             else:
                 call_back(again, lambda again: self._on_last_answer(offset, again))

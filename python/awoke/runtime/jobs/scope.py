@@ -26,6 +26,7 @@ from awoke.observe.ledger import Ledger, place_of_caller
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wait
 from awoke.waiting.drive import drive, elsewhere, until
+from awoke.waiting.raised import end_apps, end_in
 
 logger = logging.getLogger(__name__)
 
@@ -146,13 +147,18 @@ class Scope:
                 elif result is not None:
                     check_ran(result, name)
                 return
-            except Exception as error:
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and self.stopping.is_set():
+                    raise
+                if (end := end_in(error)) is not None:
+                    end_apps(end)
+                    return
                 failures += 1
                 delay_s = self._failed(error, on_error, name, failures)
             if delay_s is None or await until(Pause(self.stopping, delay_s)):
                 return
 
-    def _failed(self, error: Exception, on_error: OnError, name: str, failures: int) -> float | None:
+    def _failed(self, error: BaseException, on_error: OnError, name: str, failures: int) -> float | None:
         """Emits the failure; returns the delay before the function runs again, or None."""
         will_restart = on_error == "restart" and not self.stopping.is_set()
         delay_s = BACKOFF.delay_s(failures)

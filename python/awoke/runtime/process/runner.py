@@ -36,6 +36,7 @@ from awoke.runtime.process.stopping import InterruptibleWait, remaining_s, store
 from awoke.runtime.process.topic_watch import TopicWatch
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.waiting.drive import drive
+from awoke.waiting.raised import hear_ends
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ class AppRunner(Steering):
         self._on_fatal_error = on_fatal_error or (lambda error: None)
         self._on_stop = on_stop or self.stop_soon
         self._stop_wait = InterruptibleWait()
-        self._pool = WorkerPool(app, self._stop_wait)
+        self._pool = WorkerPool(app, self._stop_wait, self.stop_app)
         self.connections = Connections(self.settings)
         self._topic_watch = TopicWatch(app, self.settings, self._read_topic)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async)
@@ -343,6 +344,7 @@ class AppRunner(Steering):
         ends = [
             events.subscribe(ClientError, self._on_client_error),
             events.subscribe(ClientError, self.connections.on_error),
+            hear_ends(self.stop_app),
         ]
 
         def end() -> None:

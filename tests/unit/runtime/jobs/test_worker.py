@@ -181,8 +181,9 @@ class Loop:
 
     def __init__(self, jobs_max: int = 2) -> None:
         self.scheduler, self.executor = FakeScheduler(), FakeExecutor()
+        self.ends: list[BaseException] = []
         found = executors(self.executor)
-        self.worker = AsyncWorker("awoke-loop", cast(Scheduler, self.scheduler), found, jobs_max)
+        self.worker = AsyncWorker("awoke-loop", cast(Scheduler, self.scheduler), found, jobs_max, self.ends.append)
 
     def let_go(self, place: int) -> None:
         """Ends a job."""
