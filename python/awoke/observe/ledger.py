@@ -15,7 +15,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -67,6 +67,8 @@ class Acting(msgspec.Struct, eq=False):
     """The task as which a job of an `async def` handler runs, until it has ended."""
     message: Message[Any] | None = None
     """The message that the job's handler is called with now. Only what runs itself may ask: see `is_here`."""
+    failed_in: Context | None = None
+    """The context of the message that has failed: what is told about it is told in there."""
 
     def is_here(self) -> bool:
         """Tells whether the caller is what runs, and not a task or another thread that it has started.

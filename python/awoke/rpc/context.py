@@ -28,7 +28,7 @@ def call_all(functions: Iterable[Callable[[], object]]) -> None:
             report(error, logger, "a function that was to be called when a call is cancelled failed")
 
 
-current: ContextVar[IncomingCall | None] = ContextVar("current", default=None)
+current: ContextVar[IncomingCall | None] = ContextVar("awoke_call", default=None)
 
 
 def current_call() -> IncomingCall:
@@ -44,7 +44,7 @@ def current_call() -> IncomingCall:
     return call
 
 
-until: ContextVar[float | None] = ContextVar("until", default=None)
+until: ContextVar[float | None] = ContextVar("awoke_until", default=None)
 """The time on awoke's clock at which the calls of a block must have ended."""
 
 

@@ -16,7 +16,8 @@ import functools
 import threading
 import types
 from asyncio.events import _get_running_loop
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
@@ -120,6 +121,23 @@ async def absorb_cancellation() -> None:
 def _turn() -> Generator[None, None, None]:
     """Lets a turn of the event loop pass."""
     yield
+
+
+@types.coroutine
+def within(context: Context, flow: Awaitable[Result]) -> Generator[Any, Any, Result]:
+    """Runs a coroutine in a context, which no other code runs in at that time. For flows, and for event loops."""
+    if not isinstance(flow, Coroutine):
+        return (yield from flow.__await__())
+    step, value = flow.send, None
+    while True:
+        try:
+            awaited = context.run(step, value)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            step, value = flow.send, (yield awaited)
+        except BaseException as error:
+            step, value = flow.throw, error
 
 
 @types.coroutine

@@ -9,6 +9,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, TypeVar, overload
 
 from awoke.errors import ConfigError
@@ -91,7 +92,7 @@ class Events:
             subscribers = [*self._subscribers.get(event.name, ()), *self._subscribers.get(ALL, ())]
         for subscriber in subscribers:
             try:
-                subscriber(event)
+                copy_context().run(subscriber, event)
             except BaseException as error:
                 report(error, logger, "a subscriber of %s failed", event.name)
 

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from functools import partial
 from typing import Any
 
@@ -38,8 +39,10 @@ class MethodLoop:
         admission: Admission,
         run_call: Callable[[IncomingCall], Coroutine[Any, Any, None]],
         on_end: Callable[[BaseException], object],
+        new_context: Callable[[], Context],
     ) -> None:
         self._admission, self._run_call, self._on_end = admission, run_call, on_end
+        self._new_context = new_context
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = self._has_ended = False
@@ -55,7 +58,7 @@ class MethodLoop:
 
     def begin(self, call: IncomingCall) -> None:
         """Begins a call, on the loop's thread. Does not block."""
-        task = self._loop.create_task(self.execute(call))
+        task = self._loop.create_task(self.execute(call), context=self._new_context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

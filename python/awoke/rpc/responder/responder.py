@@ -106,7 +106,7 @@ class Responder:
         """Starts the threads. Calls come once the group has assigned partitions. Does not block."""
         are_async = [method.is_async for method in self._rpc.methods.values()]
         if any(are_async):
-            self._loop = MethodLoop(self._admission, self._run_call, self._host.stop_app)
+            self._loop = MethodLoop(self._admission, self._run_call, self._host.stop_app, self._host.contexts.new)
             self._threads.append(self._loop.thread)
         if self._loop is not None and all(are_async):
             self._loop.receive(self._receive_on_loop)
@@ -185,7 +185,7 @@ class Responder:
             self._replies.leave_slot(call)
             loop.begin_soon(call)
             return None
-        drive(self._run_call(call))
+        self._host.contexts.new().run(drive, self._run_call(call))
         return self._admission.release(call)
 
     async def _run_call(self, call: IncomingCall) -> None:

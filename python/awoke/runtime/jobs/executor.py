@@ -14,9 +14,10 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, Literal
 
-from awoke._native import HookJob, Job, LaneAssignment
+from awoke._native import HookJob, Job, LaneAssignment, Message
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError, FencedError
 from awoke.observe.events import HookFailed, LaneFailed
@@ -34,7 +35,7 @@ from awoke.runtime.jobs.ordered_output import OrderedOutput, OrderedOutputs
 from awoke.runtime.jobs.results import LanesOutput, WithOutput
 from awoke.runtime.process.assigned import LAST_HOOKS, owner_of
 from awoke.runtime.process.context import RouteContext
-from awoke.waiting.drive import absorb_cancellation, drive, drive_later, elsewhere, is_of_owner
+from awoke.waiting.drive import absorb_cancellation, drive, drive_later, elsewhere, is_of_owner, within
 from awoke.waiting.raised import end_in
 
 MASK = (1 << 64) - 1
@@ -63,6 +64,8 @@ class Executor:
         self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
         self._calls = HandlerCalls(route, context)
         self._cleanups = context.app.cleanups
+        self.new_context = context.contexts.new
+        """Makes the context of a job or a hook."""
         self._call = self._choose()
         self._owners: dict[int, str] = {}
         """The name of the consumer of each assignment, by its generation: made once, and not for each job."""
@@ -111,12 +114,12 @@ class Executor:
         return []
 
     def run_job(self, job: Job) -> None:
-        """As `process`, on the calling thread. Blocks as long as user code does."""
-        drive(self.process(job))
+        """As `process`, on the calling thread, in a context of its own. Blocks as long as user code does."""
+        self.new_context().run(drive, self.process(job))
 
     def run_hook(self, hook: HookJob) -> None:
-        """As `call_hook`, on the calling thread. Blocks as long as user code does."""
-        drive(self.call_hook(hook))
+        """As `call_hook`, on the calling thread, in a context of its own. Blocks as long as user code does."""
+        self.new_context().run(drive, self.call_hook(hook))
 
     def assign_lanes(self, assignment: LaneAssignment) -> None:
         """Assigns a lane to each message, by the route's function. An error there falls back to the message's key."""
@@ -130,8 +133,7 @@ class Executor:
             try:
                 if away is not None:
                     raise away  # It would wait for the registry again, once for each message.
-                lane = lane_of(message)
-                numbers.append(hash(lane) & MASK)
+                numbers.append(copy_context().run(lane_number, lane_of, message))
             except BaseException as error:
                 if (end := end_in(error)) is not None:
                     self._context.stop_app(end)
@@ -146,7 +148,7 @@ class Executor:
                         error=error,
                     )
                 )
-        batch = message = lane = away = None  # type: ignore[assignment]
+        batch = message = away = None  # type: ignore[assignment]
         detach_kept(lease)
         assignment.finish(numbers)
 
@@ -190,7 +192,12 @@ class Executor:
                 job.retry(0.0)
                 raise
             await absorb_cancellation()
-            await self._recovery.failed(job, error)
+            recovered = self._recovery.failed(job, error)
+            current = acting.get()
+            if current is None or (context := current.failed_in) is None:
+                await recovered
+            else:
+                await within(context, recovered)
             return "failed"
         return self._complete(job)
 
@@ -286,6 +293,11 @@ class Executor:
         elif partition is not None:
             with contextlib.suppress(AwokeError):
                 await elsewhere(transactions.commit(partition).wait, self._context.settings.revoke_timeout_s)
+
+
+def lane_number(lane_of: Callable[[Message[Any]], object], message: Message[Any]) -> int:
+    """Returns the number of a message's lane."""
+    return hash(lane_of(message)) & MASK
 
 
 class JobWatch:

@@ -168,7 +168,8 @@ class AsyncWorker:
             if isinstance(work, LaneAssignment):
                 self._executors[work.route_number].assign_lanes(work)
                 continue
-            task = self._loop.create_task(self._run(work))
+            context = self._executors[work.route_number].new_context()
+            task = self._loop.create_task(self._run(work), context=context)
             self._tasks[task] = work
             task.add_done_callback(self._on_done)
 

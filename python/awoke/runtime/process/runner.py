@@ -15,6 +15,7 @@ from awoke.declare.group_routes import FIXED
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.observe import ledger
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
 from awoke.observe.ledger import Ledger
 from awoke.observe.metrics.recorder import Recorder
@@ -63,7 +64,7 @@ class AppRunner(Steering):
         self.app: RunnableApp = app
         self.loaded = app.load_settings()
         self.settings = self.loaded.values
-        self.ledger = Ledger(app.name)
+        self.ledger, self.contexts = Ledger(app.name), JobContexts()
         self.overdue = OverdueWatch(app.events, self._has_limits)
         is_asked_for = collects_metrics or self.settings.metrics_port is not None or self.settings.metrics_otel
         self.metrics = Recorder() if is_asked_for else None
@@ -82,7 +83,7 @@ class AppRunner(Steering):
         self._pool = WorkerPool(app, self._stop_wait, self.stop_app)
         self.connections = Connections(self.settings)
         self._topic_watch = TopicWatch(app, self.settings, self._read_topic)
-        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async)
+        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async, self.contexts.base)
         self.dependencies = ProcessDependencies(app.dependencies, app.all_routes, app.events, self._pool.call_async)
         """The values of functions of `Depends` that live as long as this process."""
         self.groups = [GroupRun(self, each, self._pool, self._stop_wait) for each in app.groups.values()]

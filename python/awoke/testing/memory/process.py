@@ -15,6 +15,7 @@ from awoke.app.app import App
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.observe import ledger
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import Event, Events, PartitionPaused
 from awoke.produce.producer import Producer
 from awoke.runtime.failures.failures import Failures
@@ -58,7 +59,7 @@ class MemoryProcess:
         self.member = cast("GroupMember", MemoryMember())
         is_exactly_once = route.is_exactly_once
         self.transactions = cast("Transactions", MemoryTransactions(self.memory)) if is_exactly_once else None
-        self.ledger = ledger.Ledger()
+        self.ledger, self.contexts = ledger.Ledger(), JobContexts()
         self.overdue = OverdueWatch(self.events)
         self.failures, self.assigned = Failures(), AssignedPartitions()
         self.refusals = Refusals(self.group, "", self.stop_app)

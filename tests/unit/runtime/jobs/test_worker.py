@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from contextvars import Context
 from typing import Any, cast
 
 import pytest
@@ -52,6 +53,7 @@ class FakeExecutor:
         self.number, self.ran = number, Collected[str]()
         self.open: dict[int, asyncio.Event] = {}
         self.is_broken = False
+        self.new_context = Context
 
     def run_job(self, job: Any) -> None:
         self.ran.add("job")
