@@ -133,7 +133,7 @@ def in_context(message: Any) -> None:
 
 
 def in_task(message: Any) -> None:
-    """Calls the handler as the message loop does an `async def`: in its task's context, which is compared afterwards."""
+    """Calls the handler as the message loop does an `async def`: its task's context is compared afterwards."""
     plain(message)
     is_still(JOB)
 

@@ -12,6 +12,7 @@ import pytest
 import structlog
 from django.conf import settings as django_settings
 from django.utils import translation
+from opentelemetry import baggage, context
 
 import awoke
 from awoke.observe.events import JobFailed, OffsetsCommitted
@@ -384,7 +385,7 @@ def test_a_route_without_brokers_keeps_its_messages_apart_too() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
-def test_structlog_django_and_decimal_begin_anew_for_each_message(
+def test_structlog_opentelemetry_django_and_decimal_begin_anew_for_each_message(
     cluster: Cluster, topic: CreateTopic, *, is_async: bool
 ) -> None:
     if not django_settings.configured:
@@ -393,7 +394,9 @@ def test_structlog_django_and_decimal_begin_anew_for_each_message(
 
     def handle(message: awoke.Message[bytes]) -> None:
         bound = structlog.contextvars.get_contextvars()
-        seen.add((bound, translation.get_language(), decimal.getcontext().prec))
+        customer = baggage.get_baggage("customer")
+        seen.add((bound, customer, translation.get_language(), decimal.getcontext().prec))
+        context.attach(baggage.set_baggage("customer", "another"))
         structlog.contextvars.bind_contextvars(customer=message.value)
         translation.activate("de")
         decimal.getcontext().prec = 5
@@ -410,7 +413,7 @@ def test_structlog_django_and_decimal_begin_anew_for_each_message(
             found = seen.wait_for(len(VALUES), WITHIN_S)
     finally:
         structlog.contextvars.clear_contextvars()
-    assert found == [({"service": "shop"}, "en-us", 28)] * len(VALUES)
+    assert found == [({"service": "shop"}, None, "en-us", 28)] * len(VALUES)
     assert decimal.getcontext().prec == 28
 
 

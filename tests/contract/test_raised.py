@@ -488,7 +488,7 @@ MESSAGES = [
 
 
 def is_told(error: BaseException, told: list[BaseException]) -> bool:
-    """Tells whether an error is among those that were told, or the cause of one: Python itself puts some into others."""
+    """Tells whether an error is among those that were told, or the cause of one: Python puts some into others."""
     for each in told:
         found: BaseException | None = each
         while found is not None:

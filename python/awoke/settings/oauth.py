@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from awoke.errors import ConfigError
-from awoke.waiting.raised import end_apps, end_in
+from awoke.errors import ConfigError, end_apps, end_in
 
 logger = logging.getLogger(__name__)
 

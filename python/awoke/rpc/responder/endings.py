@@ -23,6 +23,7 @@ from awoke.errors import (
     KafkaError,
     MessageTooLarge,
     RpcError,
+    end_in,
     is_refused_for_good,
 )
 from awoke.observe.events import Events, RpcFailed, RpcRefused, RpcReplyRefused
@@ -45,7 +46,6 @@ from awoke.rpc.responder.methods import Rpc
 from awoke.rpc.responder.reply_transactions import RETRY_S, OnEnd, ReplyTransactions
 from awoke.rpc.responder.schema_loads import NotExecuted
 from awoke.waiting.handles import call_back
-from awoke.waiting.raised import end_in
 
 logger = logging.getLogger(__name__)
 

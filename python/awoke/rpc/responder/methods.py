@@ -14,7 +14,7 @@ import msgspec
 from awoke.declare.handlers import check_ran, kind_of
 from awoke.declare.injection.sources import is_marked
 from awoke.declare.signatures import signature_of
-from awoke.errors import ConfigError, RpcError
+from awoke.errors import ConfigError, RpcError, end_in
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import forms
 from awoke.rpc.call_options import CALLER_WORDS
@@ -24,7 +24,6 @@ from awoke.rpc.protocol import METHODS
 from awoke.rpc.responder.method_values import Arguments, MethodForms, check_result
 from awoke.text.printable import text_of
 from awoke.text.secrets import shown_fields, shown_repr
-from awoke.waiting.raised import end_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -24,6 +24,7 @@ from awoke.errors import (
     EncodeError,
     FencedError,
     RetriesExhausted,
+    end_in,
     is_refused_for_good,
     is_too_large,
 )
@@ -46,7 +47,6 @@ from awoke.runtime.process.context import RecoveryContext
 from awoke.text.printable import shown
 from awoke.text.secrets import key_hash
 from awoke.waiting.drive import elsewhere, is_of_owner, until
-from awoke.waiting.raised import end_in
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from awoke._native import HookJob, Job, LaneAssignment, Message
 from awoke.declare.routing import Route
-from awoke.errors import AwokeError, FencedError
+from awoke.errors import AwokeError, FencedError, end_in
 from awoke.observe.events import HookFailed, LaneFailed
 from awoke.observe.ledger import Acting, acting
 from awoke.observe.metrics.recorder import EndedJob
@@ -36,7 +36,6 @@ from awoke.runtime.jobs.results import LanesOutput, WithOutput
 from awoke.runtime.process.assigned import LAST_HOOKS, owner_of
 from awoke.runtime.process.context import RouteContext
 from awoke.waiting.drive import absorb_cancellation, drive, drive_later, elsewhere, is_of_owner, within
-from awoke.waiting.raised import end_in
 
 MASK = (1 << 64) - 1
 """Makes any hash a number that the engine takes."""

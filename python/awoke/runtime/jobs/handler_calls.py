@@ -21,14 +21,13 @@ from awoke.declare.injection.parameters import Parameters, in_order
 from awoke.declare.injection.sources import Assignment
 from awoke.declare.injection.values import Scoped
 from awoke.declare.routing import Route
-from awoke.errors import FencedError
+from awoke.errors import FencedError, end_in
 from awoke.observe.events import HookFailed
 from awoke.observe.ledger import current_work
 from awoke.runtime.jobs.outputs import Yielded
 from awoke.runtime.process.assigned import Key, key_of
 from awoke.runtime.process.context import RouteContext
 from awoke.waiting.drive import FlowLock
-from awoke.waiting.raised import end_in
 
 
 class Assignments:

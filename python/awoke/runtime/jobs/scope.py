@@ -20,13 +20,12 @@ from typing import Any, Literal, NamedTuple
 from awoke._native import Signal
 from awoke.declare.handlers import check_ran
 from awoke.declare.signatures import signature_of
-from awoke.errors import ClosedError
+from awoke.errors import ClosedError, end_apps, end_in
 from awoke.observe.events import BackgroundFailure, Events
 from awoke.observe.ledger import Ledger, place_of_caller
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wait
 from awoke.waiting.drive import drive, elsewhere, until
-from awoke.waiting.raised import end_apps, end_in
 
 logger = logging.getLogger(__name__)
 

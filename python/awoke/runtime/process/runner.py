@@ -13,7 +13,7 @@ from typing import TypeVar
 from awoke import _native
 from awoke.declare.group_routes import FIXED
 from awoke.declare.routing import Route
-from awoke.errors import ConfigError
+from awoke.errors import ConfigError, hear_ends
 from awoke.observe import ledger
 from awoke.observe.contexts import JobContexts
 from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
@@ -37,7 +37,7 @@ from awoke.runtime.process.stopping import InterruptibleWait, remaining_s, store
 from awoke.runtime.process.topic_watch import TopicWatch
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.waiting.drive import drive
-from awoke.waiting.raised import hear_ends
+from awoke.waiting.green_threads import check_threads
 
 logger = logging.getLogger(__name__)
 
@@ -142,6 +142,7 @@ class AppRunner(Steering):
         if not self.app.all_routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
+        check_threads()
         self.loaded.check_member()
         self.app.schemas.check()
         self._check_groups()

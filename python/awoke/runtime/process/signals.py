@@ -21,6 +21,7 @@ from awoke.runtime.process.runner import AppRunner
 from awoke.settings import KafkaValue
 from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
 from awoke.text.printable import shown, text_of
+from awoke.waiting.green_threads import check_threads
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ def run(
     kafka: Mapping[str, KafkaValue] | None,
 ) -> int:
     """Runs an app until a signal or a fatal error ends it; returns the exit code. Blocks."""
+    check_threads()
     logs.set_up_if_mute()
     with contextlib.ExitStack() as stack:
         if embedded:
