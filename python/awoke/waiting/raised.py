@@ -1,7 +1,7 @@
 """What becomes of an error that user code has raised: one rule for all that calls user code.
 
 - `SystemExit` and `KeyboardInterrupt`, also within a group, ask for the end of the app: see `end_in` of `awoke.errors`.
-- A cancellation of a task by whoever owns the task goes on: see `is_of_owner` in `awoke.waiting.drive`.
+- A cancellation of a task by the owner of the task goes on: see `is_of_owner` in `awoke.waiting.drive`.
 - Everything else, whatever its class, is a failure of the message, the call or the hook that user code was called for.
   That includes a `CancelledError` of a task that user code has cancelled itself.
 
