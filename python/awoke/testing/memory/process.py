@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, cast
@@ -31,15 +32,21 @@ from awoke.testing.memory.producing import MemoryMember, MemoryProducer, MemoryT
 class MemoryEvents(Events):
     """Keeps the events of a run, and passes them on to the app's."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, stop_app: Callable[[BaseException], object]) -> None:
         super().__init__()
-        self._events = events
+        self._events, self._stop_app = events, stop_app
         self.seen: list[Event] = []
 
     def emit(self, event: Event | str, /, **fields: Any) -> None:
-        """Tells the app's subscribers. Blocks as long as they do."""
+        """Tells the app's subscribers. Blocks as long as they do.
+
+        An outcome of pytest's, as `pytest.fail` in a handler, is no failure of the message: it ends the run.
+        """
         assert isinstance(event, Event), "user code emits its events to the app's"
         self.seen.append(event)
+        outcomes, error = sys.modules.get("_pytest.outcomes"), getattr(event, "error", None)
+        if outcomes is not None and isinstance(error, outcomes.OutcomeException):
+            self._stop_app(error)
         self._events.emit(event)
 
 
@@ -50,10 +57,12 @@ class MemoryProcess:
     metrics = None
 
     def __init__(self, app: App, route: Route, sent: Callable[[Sent], object]) -> None:
+        self.stopped_by: BaseException | None = None
+        """The error that has ended the app, if there is one."""
         self.app, self.route = app, without_jitter(route)
         self.settings, self.topic_formats = app.settings, app.topic_formats
         self.group = route.group or self.settings.group or app.name
-        self.events = MemoryEvents(app.events)
+        self.events = MemoryEvents(app.events, self.stop_app)
         self.memory = MemoryProducer(app, sent)
         self.producer = self.alone = cast("Producer", self.memory)
         self.member = cast("GroupMember", MemoryMember())
@@ -65,8 +74,6 @@ class MemoryProcess:
         self.refusals = Refusals(self.group, "", self.stop_app)
         self.last_commits = LastCommits(self.events)
         self.dependencies = ProcessDependencies(app.dependencies, [self.route], self.events, _no_thread)
-        self.stopped_by: BaseException | None = None
-        """The error that has ended the app, if there is one."""
 
     def schema_loads(self) -> int:
         """Returns how many schemas were loaded from the registry."""
