@@ -1,4 +1,4 @@
-"""Measures what an injected argument, and a middleware function, cost for each message, beside a plain handler.
+"""Measures what an injected argument, a middleware function and a context of its own cost for each message.
 
 Each row is the time of one call as a worker makes it, without brokers: medians over several rounds, which take turns.
 """
@@ -13,11 +13,13 @@ import time
 import types
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import Annotated, Any, NamedTuple
 
 import awoke
 from awoke.declare.injection.parameters import parameters_of
 from awoke.runtime.jobs.handler_calls import HandlerCalls
+from awoke.runtime.jobs.message_loop import is_still
 from awoke.runtime.process.dependencies import ProcessDependencies
 
 
@@ -125,6 +127,19 @@ def session_by_hand(message: Any) -> None:
         with_session(message, value=value)
 
 
+def in_context(message: Any) -> None:
+    """Calls the handler as the message loop does: in a copy of the job's context."""
+    JOB.copy().run(plain, message)
+
+
+def in_task(message: Any) -> None:
+    """Calls the handler as the message loop does an `async def`: its task's context is compared afterwards."""
+    plain(message)
+    is_still(JOB)
+
+
+JOB = copy_context()
+
 ROWS: list[tuple[str, Callable[..., Any], list[Callable[..., Any]], int]] = [
     ("the message only", plain, [], 0),
     ("the producer", with_producer, [], 1),
@@ -138,6 +153,8 @@ ROWS: list[tuple[str, Callable[..., Any], list[Callable[..., Any]], int]] = [
     ("middleware: def", plain, [around], 1),
     ("middleware: async def", plain, [around_async], 1),
     ("middleware: five of def", plain, [around] * 5, 5),
+    ("a context of its own: def", in_context, [], 1),
+    ("a context of its own: async def", in_task, [], 1),
 ]
 
 

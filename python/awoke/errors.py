@@ -37,6 +37,8 @@ AwokeError
 
 from __future__ import annotations
 
+import os
+import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,7 @@ from awoke.text.printable import harmless
 from awoke.text.secrets import without_userinfo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     Failed = TypeVar("Failed", bound="KafkaError")
@@ -357,3 +360,56 @@ def _refusal(code: int) -> type[KafkaError] | None:
     if code == TLS_CODE:
         return TlsFailed
     return AuthorizationFailed if code in denied_codes() else None
+
+
+# What user code raises: see `awoke.waiting.raised`.
+
+ENDS = (SystemExit, KeyboardInterrupt)
+
+_lock = threading.Lock()
+_apps: list[Callable[[BaseException], object]] = []
+"""Ask the apps that run in this process for their end."""
+
+
+def end_in(error: BaseException) -> BaseException | None:
+    """Returns the error that asks for the end of the app: this one, or one of its group; None if it is a failure."""
+    errors = [error]
+    while errors:
+        found = errors.pop()
+        if isinstance(found, ENDS):
+            return found
+        if isinstance(found, BaseExceptionGroup):
+            errors += found.exceptions
+    return None
+
+
+def hear_ends(stop_app: Callable[[BaseException], object]) -> Callable[[], None]:
+    """Has `stop_app` called with each end that `end_apps` is asked for; returns the function that ends this."""
+    with _lock:
+        _apps.append(stop_app)
+
+    def end() -> None:
+        with _lock:
+            _apps.remove(stop_app)
+
+    return end
+
+
+def end_apps(error: BaseException) -> bool:
+    """Asks the apps of this process for their end, because of this error; returns whether there are any."""
+    with _lock:
+        apps = list(_apps)
+    for stop_app in apps:
+        stop_app(error)
+    return bool(apps)
+
+
+def _forget_apps() -> None:
+    """In a forked child the apps of the parent do not run, nor does a thread that held the lock."""
+    global _lock
+    _lock = threading.Lock()
+    _apps.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_apps)

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError
+from awoke.waiting.drive import is_of_owner
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +136,10 @@ class BetweenJobs:
         """As `call`, after a job has ended: an error is logged, because it cannot change the job any more."""
         try:
             await self.call(is_async=is_async)
-        except Exception:
-            logger.exception("a function of @app.between_jobs failed after a job")
+        except BaseException as error:
+            if is_of_owner(error):
+                raise
+            report(error, logger, "a function of @app.between_jobs failed after a job")
 
 
 class StopRequests:

@@ -47,9 +47,10 @@ class Retry(msgspec.Struct, frozen=True):
     """Delay after the first failure, doubled after each further one, and its limit."""
     jitter: float = 0.2
     """Each delay is shortened by up to this share, so that partitions that failed together come apart."""
-    on: tuple[type[BaseException], ...] = (Exception,)
+    on: tuple[type[BaseException], ...] = (BaseException,)
     """Errors that are worth another try; after any other error the message is exhausted at once. A value that does
-    not decode stays so and is not tried again either, unless `DecodeError` itself is named here."""
+    not decode stays so and is not tried again either, unless `DecodeError` itself is named here. `SystemExit` and
+    `KeyboardInterrupt` end the app, whatever is named here."""
     not_on: tuple[type[BaseException], ...] = ()
     """Errors that are not worth another try, although `on` names them or a base class."""
     on_exhausted: Literal["stop", "skip", "pause"] = "stop"

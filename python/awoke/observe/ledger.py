@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 import time
-import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -67,6 +67,8 @@ class Acting(msgspec.Struct, eq=False):
     """The task as which a job of an `async def` handler runs, until it has ended."""
     message: Message[Any] | None = None
     """The message that the job's handler is called with now. Only what runs itself may ask: see `is_here`."""
+    failed_in: Context | None = None
+    """The context of the message that has failed: what is told about it is told in there."""
 
     def is_here(self) -> bool:
         """Tells whether the caller is what runs, and not a task or another thread that it has started.
@@ -176,10 +178,15 @@ _running: list[str] = []
 """The apps that run in this process."""
 _wrapper: Callable[..., None] | None = None
 """What records the starts of threads at the moment; None while no app runs."""
+_found: Any = None
+"""What `_wrapper` has replaced: Python's own function, or the wrapper of another tool."""
 
 
-def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
+def _wrapped(found: Any) -> Callable[..., None]:
     """Returns `Thread.start` as it was found, with a record of each start while this is the module's wrapper.
+
+    It is called as the attribute of the thread that it is: some tools' wrappers are no functions, and know by that for
+    which thread they are called.
 
     Threads of awoke's that happen to start while a job runs, as the one for callbacks, are not the consumer's; nor are
     those of the executor of an event loop, which awoke's own calls use, too.
@@ -190,32 +197,42 @@ def _wrapped(found: Callable[..., None]) -> Callable[..., None]:
         current = acting.get()
         if current is not None and _wrapper is start and not self.name.startswith((OWN_PREFIX, OF_EVENT_LOOPS)):
             current.ledger.write_down(self, current.owner, current.generation, place_of_caller())
-        found(self, *arguments, **more)
+        found.__get__(self, type(self))(*arguments, **more)
 
     return start
 
 
+STARTERS = frozenset({__name__, "threading", "wrapt", "opentelemetry", "sentry_sdk", "ddtrace"})
+"""The modules, or the packages, whose functions start threads for others, or are around `Thread.start`."""
+
+
 def place_of_caller() -> str:
-    """Returns file, line and function of the nearest caller outside of `threading` and this file."""
-    frames = [each for each in traceback.extract_stack() if each.filename not in {__file__, threading.__file__}]
-    return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    """Returns file, line and function of the nearest caller that starts a thread for itself."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not STARTERS & {name, name.partition(".")[0]}:
+            return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
 
 
 def install(app: str = "") -> None:
     """Records each start of a thread from now on, while an app runs or is imported. Each call needs an `uninstall`."""
-    global _wrapper
+    global _wrapper, _found
     with _install_lock:
         _running.append(app)
         if len(_running) == 1:
-            _wrapper = threading.Thread.start = _wrapped(threading.Thread.start)  # type: ignore[method-assign]
+            _found = vars(threading.Thread)["start"]
+            _wrapper = threading.Thread.start = _wrapped(_found)  # type: ignore[method-assign]
 
 
 def uninstall(app: str = "") -> None:
     """Ends the recording with the last app. Where another tool has wrapped the wrapper, it stays, and does nothing."""
-    global _wrapper
+    global _wrapper, _found
     with _install_lock:
         _running.remove(app)
         if not _running and _wrapper is not None:
-            if threading.Thread.start is _wrapper:
-                threading.Thread.start = _wrapper.__wrapped__  # type: ignore[method-assign, attr-defined]
-            _wrapper = None
+            if vars(threading.Thread)["start"] is _wrapper:
+                threading.Thread.start = _found  # type: ignore[method-assign]
+            _wrapper = _found = None

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from awoke._native import IncomingCall
 from awoke.errors import ClosedError
 from awoke.waiting.clock import monotonic_s
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -23,11 +24,11 @@ def call_all(functions: Iterable[Callable[[], object]]) -> None:
     for function in functions:
         try:
             function()
-        except Exception:
-            logger.exception("a function that was to be called when a call is cancelled failed")
+        except BaseException as error:
+            report(error, logger, "a function that was to be called when a call is cancelled failed")
 
 
-current: ContextVar[IncomingCall | None] = ContextVar("current", default=None)
+current: ContextVar[IncomingCall | None] = ContextVar("awoke_call", default=None)
 
 
 def current_call() -> IncomingCall:
@@ -43,7 +44,7 @@ def current_call() -> IncomingCall:
     return call
 
 
-until: ContextVar[float | None] = ContextVar("until", default=None)
+until: ContextVar[float | None] = ContextVar("awoke_until", default=None)
 """The time on awoke's clock at which the calls of a block must have ended."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from awoke.errors import ConfigError
+from awoke.errors import ConfigError, end_apps, end_in
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,8 @@ class TokenSource:
             answer = self._parts()
         except BaseException as error:  # The engine waits for an answer in any case.
             logger.debug("the token function failed", exc_info=True)
+            if (end := end_in(error)) is not None:
+                end_apps(end)
             answer = error
         answers.put(answer)
 

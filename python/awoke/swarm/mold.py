@@ -30,6 +30,7 @@ from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED
 from awoke.text.printable import indented
 from awoke.text.secrets import without_userinfo
+from awoke.waiting.green_threads import check_threads
 
 BASE_THREADS = 1
 """The number of threads that a process may have when it forks."""
@@ -78,6 +79,7 @@ def _import(options: SwarmOptions) -> App:
     try:
         with threads.acting_for("import", 0):
             app = find_app(options.target)
+            check_threads()
             for hook in app.before_forks:
                 hook()
             app.dependencies.share(parameters_of_routes(app.all_routes))

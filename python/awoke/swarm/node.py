@@ -32,6 +32,7 @@ from awoke.runtime.process.signals import wait_and_stop
 from awoke.swarm import linux, protocol
 from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
+from awoke.text.printable import text_of
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +176,7 @@ class Node:
         self._say(protocol.NodeReady())
         code = wait_and_stop(server, self._heard)
         if server.fatal_error is not None:
-            self._say(protocol.StartFailed(str(server.fatal_error)[: protocol.TEXT_MAX]))
+            self._say(protocol.StartFailed(text_of(server.fatal_error)[: protocol.TEXT_MAX]))
         return code
 
     def _on_assigned(self, server: AppRunner, event: PartitionsAssigned) -> None:

@@ -36,7 +36,7 @@ def run_route(
     Raises:
         ConfigError: the app has no such route, or several; an async handler, on a thread whose event loop runs: there
         await `arun_route`. EncodeError: a value can't be encoded for the topic. What a function of `Depends` raises
-        that lives as long as the process, and what a handler raises that is no Exception.
+        that lives as long as the process; KeyboardInterrupt, or an outcome of pytest's, if a handler raises it.
     """
     route = route_of(app, topic, group)
     return on_own_loop(run_flow(app, route, messages, limit_s), "arun_route", is_async=route.is_async)

@@ -52,7 +52,7 @@ def shown(value: object) -> str:
     """Returns the harmless `repr` of any object; the name of its type if its `repr` fails."""
     try:
         return harmless(repr(value))
-    except Exception:  # `__repr__` may be user code.
+    except BaseException:  # `__repr__` may be user code.
         return f"<{type(value).__qualname__}, whose repr failed>"
 
 
@@ -60,7 +60,7 @@ def text_of(error: BaseException) -> str:
     """Returns the text of an error as it is; the name of its type if its `str` fails."""
     try:
         return str(error)
-    except Exception:  # `__str__` may be user code.
+    except BaseException:  # `__str__` may be user code.
         return f"<{type(error).__qualname__}, whose str failed>"
 
 

@@ -11,16 +11,18 @@ A flow waits with `until` and `elsewhere` only, and takes locks with `FlowLock`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import threading
 import types
 from asyncio.events import _get_running_loop
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from awoke.errors import HandlerDidNotRun
-from awoke.waiting.handles import Pending, call_back, resolve
+from awoke.waiting.handles import IN_JOB, Pending, call_back, resolve
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -86,6 +88,58 @@ def is_in_event_loop() -> bool:
     return True
 
 
+def is_of_owner(error: BaseException) -> bool:
+    """Tells whether the calling flow ends because the owner of its task says so, and not because user code has raised.
+
+    The tasks of jobs are awoke's, which cancels none: there, user code has cancelled something. A test may run a route
+    in a task of its own, and cancel that. A flow on a thread has no owner of this kind.
+    """
+    if not isinstance(error, asyncio.CancelledError | GeneratorExit) or is_driven():
+        return False
+    task = asyncio.current_task() if is_in_event_loop() else None
+    if isinstance(error, GeneratorExit):
+        return task is None  # Its coroutine is closed: nothing runs it.
+    return task is not None and not IN_JOB.get() and task.cancelling() > 0
+
+
+async def absorb_cancellation() -> None:
+    """Lets a cancellation arrive that user code has asked for its own job's task, so that it hits nothing else.
+
+    To be awaited behind user code that may run on an event loop.
+    """
+    if is_driven() or not IN_JOB.get():
+        return
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        with contextlib.suppress(asyncio.CancelledError):
+            await _turn()
+        while task.uncancel():
+            pass
+
+
+@types.coroutine
+def _turn() -> Generator[None, None, None]:
+    """Lets a turn of the event loop pass."""
+    yield
+
+
+@types.coroutine
+def within(context: Context, flow: Awaitable[Result]) -> Generator[Any, Any, Result]:
+    """Runs a coroutine in a context, which no other code runs in at that time. For flows, and for event loops."""
+    if not isinstance(flow, Coroutine):
+        return (yield from flow.__await__())
+    step, value = flow.send, None
+    while True:
+        try:
+            awaited = context.run(step, value)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            step, value = flow.send, (yield awaited)
+        except BaseException as error:
+            step, value = flow.throw, error
+
+
 @types.coroutine
 def until(awaited: Waitable[Result]) -> Generator[Any, Any, Result]:
     """Waits for a result within a flow and returns it; raises its error."""
@@ -101,8 +155,16 @@ async def elsewhere(function: Callable[..., Result], *arguments: Any) -> Result:
     The call goes on if the task that waits for it is cancelled.
     """
     if not is_driven():
-        return await asyncio.shield(asyncio.to_thread(function, *arguments))
+        return await asyncio.shield(asyncio.to_thread(_call, function, *arguments))
     return function(*arguments)
+
+
+def _call(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Calls a function whose error a future can have: on Python 3.11 one with a `StopIteration` would never end."""
+    try:
+        return function(*arguments)
+    except StopIteration as error:
+        raise RuntimeError(f"{function!r} raised StopIteration") from error
 
 
 def drive(flow: Coroutine[Any, Any, Result]) -> Result:

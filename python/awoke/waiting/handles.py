@@ -13,12 +13,13 @@ import os
 import select
 import threading
 from collections.abc import Callable
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from awoke._native import Call, DeliveryHandle, Mailbox, flush_now
 from awoke.waiting.lone_step import is_idle
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +218,8 @@ class CallbackThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._mailbox = Mailbox()
-        self._calls: dict[int, tuple[Pending[Any], Callable[[Any], object]]] = {}
+        self._calls: dict[int, tuple[Pending[Any], Callable[[Any], object], Context]] = {}
+        """Each callback with the context in which it was added: it runs in there, as asyncio's do."""
         self._tokens = itertools.count()
         self._is_running = False
 
@@ -225,7 +227,7 @@ class CallbackThread:
         """Run the callback when the result is there, which may be now."""
         with self._lock:
             token = next(self._tokens)
-            self._calls[token] = (handle, callback)
+            self._calls[token] = (handle, callback, copy_context())
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(target=self._run, name="awoke-callbacks", daemon=True).start()
@@ -244,11 +246,11 @@ class CallbackThread:
 
     def _call(self, token: int) -> None:
         with self._lock:
-            handle, callback = self._calls.pop(token)
+            handle, callback, context = self._calls.pop(token)
         try:
-            callback(handle)
-        except Exception:
-            logger.exception("a callback of %r failed", handle)
+            context.run(callback, handle)
+        except BaseException as error:
+            report(error, logger, "a callback of %r failed", handle)
 
 
 _callbacks = CallbackThread()

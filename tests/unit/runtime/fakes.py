@@ -18,6 +18,7 @@ from awoke.declare.injection.overrides import AppDependencies
 from awoke.declare.lifecycle import BetweenJobs
 from awoke.declare.route_options import KindOptions
 from awoke.declare.routing import Route
+from awoke.observe.contexts import JobContexts
 from awoke.observe.ledger import Ledger
 from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.registry.schemas import NO_SCHEMAS
@@ -299,6 +300,7 @@ class FakeContext:
         self.events, self.heard = awoke.Events(), list[str]()
         self.events.subscribe("*", lambda event: self.heard.append(event.name))
         self.failures, self.ledger, self.group = Failures(), Ledger(), "shop"
+        self.contexts = JobContexts()
         self.assigned = AssignedPartitions()
         self.settings: Any = SimpleNamespace(revoke_timeout_s=5.0)
         self.tracer = self.metrics = self.transactions = self.member = None

@@ -341,17 +341,26 @@ def test_events_reach_the_apps_subscribers(app: awoke.App) -> None:
     assert len(seen) == 1
 
 
-class Interrupt(BaseException):
-    """As pytest's own failures: not derived from Exception."""
-
-
-def test_an_error_that_is_no_exception_reaches_the_test(app: awoke.App) -> None:
+def test_an_outcome_of_pytest_reaches_the_test(app: awoke.App) -> None:
     @app.on("orders")
     def charge(message: awoke.Message[Any]) -> None:
-        raise Interrupt
+        pytest.fail("the test says so")
 
-    with pytest.raises(Interrupt):
+    with pytest.raises(pytest.fail.Exception, match="the test says so"):
         testing.run_route(app, "orders", [b""])
+
+
+class OwnBase(BaseException):
+    """As some libraries have: not derived from Exception."""
+
+
+@pytest.mark.parametrize("error", [OwnBase, asyncio.CancelledError])
+def test_an_error_that_is_no_exception_is_a_failure(app: awoke.App, error: type[BaseException]) -> None:
+    @app.on("orders", retry=awoke.Retry(attempts=2), dead_letter="dead")
+    async def charge(message: awoke.Message[Any]) -> None:
+        raise error
+
+    assert len(testing.run_route(app, "orders", [b""]).dead_letters) == 1
 
 
 def test_the_apps_producer_is_its_own_again_after_the_run(app: awoke.App) -> None:

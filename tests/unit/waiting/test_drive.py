@@ -129,3 +129,14 @@ def test_a_coroutine_that_waits_has_no_event_loop_here() -> None:
     ):
         run_now(wait(), "session")
     assert said == ["closed"]
+
+
+def test_a_function_elsewhere_that_raises_stop_iteration_ends_its_wait() -> None:
+    def stop() -> None:
+        raise StopIteration
+
+    async def wait() -> None:
+        with pytest.raises(RuntimeError, match="raised StopIteration"):
+            await asyncio.wait_for(elsewhere(stop), 30)
+
+    asyncio.run(wait())

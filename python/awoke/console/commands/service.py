@@ -25,6 +25,7 @@ from awoke.admin import Admin
 from awoke.console.topics import ConsoleTopics, ensure, service_of
 from awoke.declare.lifecycle import BetweenJobs
 from awoke.errors import AwokeError
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import ClientError, Event, Events, EventSource
 from awoke.operate.commands.actions import Actions
 from awoke.operate.commands.pauses import DurablePauses
@@ -74,6 +75,7 @@ class CommandHost:
         self.settings, self.app = settings, self
         self.schemas, self.cleanups = Schemas.none(), BetweenJobs()
         self.member: _native.GroupMember | None = None
+        self.contexts = JobContexts()
 
     def stop_app(self, error: BaseException) -> None:
         """Does nothing: a failed command does not end the app."""

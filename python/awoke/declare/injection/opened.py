@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from awoke.errors import HandlerDidNotRun
+from awoke.text.printable import text_of
 
 Failed = list[tuple[str, BaseException]]
 """The names of the functions that raised while they were closed, and the errors."""
@@ -48,10 +49,9 @@ async def _finish(generator: Any, name: str, error: BaseException | None) -> Non
             value = await anext(generator, DONE) if is_async else next(generator, DONE)
         else:
             value = await generator.athrow(error) if is_async else generator.throw(error)
-    except (StopIteration, StopAsyncIteration):
-        return
     except BaseException as raised:
-        if raised is not error:
+        ends = StopAsyncIteration if is_async else StopIteration  # The other one is user code's own error.
+        if raised is not error and not isinstance(raised, ends):
             raise
         return
     if value is not DONE:
@@ -65,4 +65,4 @@ async def _finish(generator: Any, name: str, error: BaseException | None) -> Non
 def add_notes(error: BaseException, failed: Failed) -> None:
     """Says in an error that ends a scope which functions failed to close because of it."""
     for name, raised in failed:
-        error.add_note(f"{name} failed, too, while it was closed: {type(raised).__name__}: {raised}")
+        error.add_note(f"{name} failed, too, while it was closed: {type(raised).__name__}: {text_of(raised)}")

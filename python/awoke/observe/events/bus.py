@@ -9,6 +9,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, TypeVar, overload
 
 from awoke.errors import ConfigError
@@ -19,6 +20,7 @@ from awoke.observe.events.event import Event
 from awoke.observe.events.group import OffsetsCommitted, PartitionsAssigned
 from awoke.text.printable import harmless, shown
 from awoke.text.secrets import without_userinfo
+from awoke.waiting.raised import report
 
 logger = logging.getLogger("awoke.events")
 librdkafka_logger = logging.getLogger("awoke.librdkafka")
@@ -90,9 +92,9 @@ class Events:
             subscribers = [*self._subscribers.get(event.name, ()), *self._subscribers.get(ALL, ())]
         for subscriber in subscribers:
             try:
-                subscriber(event)
-            except Exception:
-                logger.exception("a subscriber of %s failed", event.name)
+                copy_context().run(subscriber, event)
+            except BaseException as error:
+                report(error, logger, "a subscriber of %s failed", event.name)
 
 
 def log(event: Event, broker_lines: BrokerLines) -> None:

@@ -20,10 +20,10 @@ from awoke._native import DeliveryHandle, IncomingCall
 from awoke.errors import (
     TOO_LARGE_CODE,
     AwokeError,
-    EncodeError,
     KafkaError,
     MessageTooLarge,
     RpcError,
+    end_in,
     is_refused_for_good,
 )
 from awoke.observe.events import Events, RpcFailed, RpcRefused, RpcReplyRefused
@@ -85,6 +85,8 @@ class Endings:
     ) -> None:
         self._host, self._rpc, self._events = host, rpc, events
         self._replies, self._admission = replies, admission
+        self.is_closing = False
+        """True when the responder cancels the calls that still run on its event loop."""
         self._transactions: ReplyTransactions | None = None
         if rpc.settings.mode == "exactly_once":
             self._transactions = ReplyTransactions(host, replies, self._report_refused)
@@ -97,7 +99,9 @@ class Endings:
 
     def fail(self, call: IncomingCall, error: BaseException) -> None:
         """Ends a call with what it raised. Raises nothing: the calling thread has other calls to serve."""
-        is_stopped = call.target.is_async and isinstance(error, asyncio.CancelledError)
+        end = end_in(error)
+        is_ended = self.is_closing or call.is_cancelled  # Else user code has cancelled a task of its own.
+        is_stopped = is_ended and call.target.is_async and isinstance(error, asyncio.CancelledError)
         if is_stopped:
             error = Unavailable("the responder has stopped")
         elif call.target.is_async and isinstance(error, TimeoutError) and call.remaining_s <= 0:
@@ -111,11 +115,11 @@ class Endings:
                 self._refuse(call, error.error)
             else:
                 self.end(call, self._explained(call, error, not (is_stopped or call.is_cancelled)))
-        except Exception:
+        except BaseException:
             logger.exception("a call of %s could not be answered; it is executed again", call.method)
-            self.give_back(call)
-        if not isinstance(error, Exception):
-            self._host.stop_app(error)
+            self.give_back(call, RETRY_S)
+        if end is not None:
+            self._host.stop_app(end)
 
     def reject(self, call: IncomingCall, reason: str) -> None:
         """Ends a call that is not executed for a reason of the engine's, which its caller is told."""
@@ -217,7 +221,7 @@ class Endings:
                 continue
             try:
                 self._answer(duplicate, last, last.code or "ok")
-            except Exception:  # Of a middleware, say; the other duplicates are to be answered all the same.
+            except BaseException:  # Whatever it is: the other duplicates are to be answered all the same.
                 logger.exception("a call of %s could not be answered; it is executed again", duplicate.method)
                 self._replies.give_back(duplicate, RETRY_S)
 
@@ -236,7 +240,7 @@ class Endings:
             trace = "".join(traceback.format_exception(error)) if self._rpc.settings.tracebacks else None
         try:
             body = protocol.problem_of(told, trace)
-        except EncodeError:
+        except Exception:
             told.details = None  # They can't be written as JSON; the rest can.
             body = protocol.problem_of(told, trace)
         return LastReply(protocol.ERROR, body, told.code, is_shared)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from awoke import _native
 from awoke._native import Message
 from awoke.declare.lifecycle import BetweenJobs
+from awoke.observe.contexts import JobContexts
 from awoke.payloads.registry.schemas import Schemas
 from awoke.produce.transaction import OpenEntry
 from awoke.rpc.responder.call_log import CallLog
@@ -49,6 +50,8 @@ class ResponderHost(Protocol):
     def app(self) -> ServingApp: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def contexts(self) -> JobContexts: ...
     @property
     def member(self) -> _native.GroupMember | None: ...
     @property

@@ -12,11 +12,13 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from functools import partial
 from typing import Any
 
 from awoke._native import Admission, IncomingCall, Notifier
 from awoke.waiting.lone_step import is_idle, run_lone_step
+from awoke.waiting.own_loop import run_loop
 
 logger = logging.getLogger(__name__)
 
@@ -27,13 +29,23 @@ AGAIN_S = 0.01
 
 
 class MethodLoop:
-    """Runs the calls of `async def` methods. `start` and `close` are called once."""
+    """Runs the calls of `async def` methods. `start` and `close` are called once.
 
-    def __init__(self, admission: Admission, run_call: Callable[[IncomingCall], Coroutine[Any, Any, None]]) -> None:
-        self._admission, self._run_call = admission, run_call
+    `on_end` is called with what user code ends the loop with, as a `SystemExit` of a task of its own.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        run_call: Callable[[IncomingCall], Coroutine[Any, Any, None]],
+        on_end: Callable[[BaseException], object],
+        new_context: Callable[[], Context],
+    ) -> None:
+        self._admission, self._run_call, self._on_end = admission, run_call, on_end
+        self._new_context = new_context
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closing = False
+        self._is_closing = self._has_ended = False
         self.thread = threading.Thread(target=self._run, name="awoke-rpc-loop", daemon=True)
 
     def receive(self, on_call: Callable[[IncomingCall], None]) -> None:
@@ -46,7 +58,7 @@ class MethodLoop:
 
     def begin(self, call: IncomingCall) -> None:
         """Begins a call, on the loop's thread. Does not block."""
-        task = self._loop.create_task(self.execute(call))
+        task = self._loop.create_task(self.execute(call), context=self._new_context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -56,10 +68,12 @@ class MethodLoop:
         task = asyncio.current_task()
         assert task is not None
         call.when_cancelled(partial(self._cancel_task, task))
-        await self._run_call(call)
-        following = self._admission.release(call)
-        if following is not None and not self._is_closing:
-            self.begin(following)
+        try:
+            await self._run_call(call)
+        finally:  # Also if a `GeneratorExit` of another task is thrown in here, which closes what is awaited first.
+            following = self._admission.release(call)
+            if following is not None and not self._is_closing:
+                self.begin(following)
 
     def close(self) -> None:
         """Cancels the calls that still run, and ends the thread. Does not block.
@@ -75,7 +89,7 @@ class MethodLoop:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            run_loop(self._loop, lambda: self._has_ended, self._on_end)
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
@@ -87,9 +101,13 @@ class MethodLoop:
             task.cancel()
         if self._tasks:
             waiting = asyncio.gather(*self._tasks, return_exceptions=True)
-            waiting.add_done_callback(lambda _: self._loop.stop())
+            waiting.add_done_callback(self._stop)
         else:
-            self._loop.stop()
+            self._stop()
+
+    def _stop(self, *_: object) -> None:
+        self._has_ended = True
+        self._loop.stop()
 
 
 class LoopReceiver:

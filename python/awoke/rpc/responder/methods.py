@@ -14,7 +14,7 @@ import msgspec
 from awoke.declare.handlers import check_ran, kind_of
 from awoke.declare.injection.sources import is_marked
 from awoke.declare.signatures import signature_of
-from awoke.errors import ConfigError, RpcError
+from awoke.errors import ConfigError, RpcError, end_in
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc import forms
 from awoke.rpc.call_options import CALLER_WORDS
@@ -22,6 +22,7 @@ from awoke.rpc.context import current
 from awoke.rpc.errors import KINDS, Internal, InvalidArgument
 from awoke.rpc.protocol import METHODS
 from awoke.rpc.responder.method_values import Arguments, MethodForms, check_result
+from awoke.text.printable import text_of
 from awoke.text.secrets import shown_fields, shown_repr
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -365,18 +366,22 @@ class Rpc:
         """Returns the error for callers of an exception."""
         if isinstance(error, RpcError):
             return error
-        if not isinstance(error, Exception):
+        if end_in(error) is not None:
             return Internal("the responder ends")
+        text = text_of(error)
         for kind in type(error).__mro__:
             to = self._mapped.get(kind)
             if to is None:
                 continue
             if isinstance(to, str):
-                found = KINDS.get(to, RpcError)(str(error))
+                found = KINDS.get(to, RpcError)(text)
                 found.code = to
                 return found
-            return to(str(error))
-        words = f": {error}" if self.settings.tracebacks else "; the service's log says more"
+            try:
+                return to(text)
+            except Exception:  # A class that takes other arguments: the caller is to get an answer all the same.
+                break
+        words = f": {text}" if self.settings.tracebacks else "; the service's log says more"
         return Internal(f"{type(error).__name__}{words}")
 
     def prepare(self, schemas: Schemas = NO_SCHEMAS) -> None:

@@ -106,7 +106,7 @@ class Responder:
         """Starts the threads. Calls come once the group has assigned partitions. Does not block."""
         are_async = [method.is_async for method in self._rpc.methods.values()]
         if any(are_async):
-            self._loop = MethodLoop(self._admission, self._run_call)
+            self._loop = MethodLoop(self._admission, self._run_call, self._host.stop_app, self._host.contexts.new)
             self._threads.append(self._loop.thread)
         if self._loop is not None and all(are_async):
             self._loop.receive(self._receive_on_loop)
@@ -120,6 +120,7 @@ class Responder:
         """Ends the threads and delivers the replies; returns threads that still run at the deadline. Blocks."""
         self.scheduler.close()
         if self._loop is not None:
+            self._endings.is_closing = True
             self._loop.close()
         started = [thread for thread in self._threads if thread.ident is not None]
         for thread in started:
@@ -171,7 +172,7 @@ class Responder:
                 self._replies.give_back(call, LOOK_AGAIN_S)  # The partition may be new.
             else:
                 self._endings.end_unexecuted(call, kind, reason)
-        except Exception:
+        except BaseException:
             logger.exception("a call could not be answered (%s, %s); it is read again", kind, reason)
             self._endings.give_back(call, 1.0)
 
@@ -184,7 +185,7 @@ class Responder:
             self._replies.leave_slot(call)
             loop.begin_soon(call)
             return None
-        drive(self._run_call(call))
+        self._host.contexts.new().run(drive, self._run_call(call))
         return self._admission.release(call)
 
     async def _run_call(self, call: IncomingCall) -> None:
@@ -247,12 +248,14 @@ class Responder:
             with tracer.message(call.message, call.method):
                 return await self._run_method(call)
         finally:
-            if cleanups.has_any:
-                await cleanups.end(is_async=is_async)
             call.stop()
-            current.reset(token)
             if log is not None:
                 log.left(call)
+            try:
+                if cleanups.has_any:
+                    await cleanups.end(is_async=is_async)
+            finally:
+                current.reset(token)
 
     async def _run_method(self, call: IncomingCall) -> Any:
         method = call.target

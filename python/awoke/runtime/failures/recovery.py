@@ -11,7 +11,8 @@ No message is held in a variable here: an exception that user code keeps would k
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from awoke._native import DeliveryHandle, Job, PendingStep
@@ -23,6 +24,7 @@ from awoke.errors import (
     EncodeError,
     FencedError,
     RetriesExhausted,
+    end_in,
     is_refused_for_good,
     is_too_large,
 )
@@ -44,7 +46,9 @@ from awoke.runtime.failures.undecodable import Undecodable
 from awoke.runtime.process.context import RecoveryContext
 from awoke.text.printable import shown
 from awoke.text.secrets import key_hash
-from awoke.waiting.drive import elsewhere, until
+from awoke.waiting.drive import elsewhere, is_of_owner, until
+
+logger = logging.getLogger(__name__)
 
 Kind = Literal["all done", "no schema", "no registry", "unclear", "passing", "exhausted"]
 """What made a job fail:
@@ -89,29 +93,54 @@ class Recovery:
         """Ends a job that user code, or the broker, has failed: its first message that is not done is the one.
 
         Waits until the dead letter of an exhausted message is acknowledged. Where it `is_unclear` whose result was
-        refused, the job is tried again in smaller parts (`narrow`) until the message is found.
+        refused, the job is tried again in smaller parts (`narrow`) until the message is found. An error that asks for
+        the end of the app ends it.
         """
-        kind = self._kind_of(job, error, is_unclear=is_unclear)
-        failed = FailedJob(error, job.attempt, self._delay_s(kind, job.attempt))
-        if kind not in WAITING:
-            retry_in_s = None if failed.delay_s is None else round(failed.delay_s, 3)
-            hashed = None if kind == "all done" else key_hash(job.batch()[0].key)
-            self._emit(JobFailed, job, error, attempt=failed.attempts, retry_in_s=retry_in_s, key_hash=hashed)
-        await ACTIONS[kind, self._policy if kind == "exhausted" else None](self, job, failed)
+        if (end := end_in(error)) is not None:
+            self.end_app(job, end)
+            return
+        with self._ending(job):
+            kind = self._kind_of(job, error, is_unclear=is_unclear)
+            failed = FailedJob(error, job.attempt, self._delay_s(kind, job.attempt))
+            if kind not in WAITING:
+                retry_in_s = None if failed.delay_s is None else round(failed.delay_s, 3)
+                hashed = None if kind == "all done" else key_hash(job.batch()[0].key)
+                self._emit(JobFailed, job, error, attempt=failed.attempts, retry_in_s=retry_in_s, key_hash=hashed)
+            await ACTIONS[kind, self._policy if kind == "exhausted" else None](self, job, failed)
 
     async def exhaust(self, job: Job, attempts: int, error: BaseException) -> None:
         """Treats the job's first message as exhausted, as its route says."""
-        await ACTIONS["exhausted", self._policy](self, job, FailedJob(error, attempts, None))
+        with self._ending(job):
+            await ACTIONS["exhausted", self._policy](self, job, FailedJob(error, attempts, None))
 
     async def leave(self, job: Job, how: Leaving, error: BaseException) -> None:
         """Leaves the job's first message without another try, as an operator asked; those behind it go on."""
         policy: Policy = "skip" if how == "skip" else self._policy
-        await ACTIONS["exhausted", policy](self, job, FailedJob(error, job.attempt, None))
+        with self._ending(job):
+            await ACTIONS["exhausted", policy](self, job, FailedJob(error, job.attempt, None))
 
     def end_app(self, job: Job, error: BaseException) -> None:
         """Ends the app in order, with the job not done: user code asked for it (`SystemExit`), or nothing can go on."""
         job.retry(self._route.retry.backoff_s[1])
         self._context.stop_app(error)
+
+    @contextlib.contextmanager
+    def _ending(self, job: Job) -> Iterator[None]:
+        """Ends a job whatever the block raises: user code runs there, too, as a `Retry` or a producer's middleware.
+
+        The job is then tried again after the longest back-off.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if is_of_owner(error):
+                job.retry(0.0)
+                raise
+            if (end := end_in(error)) is not None:
+                self.end_app(job, end)
+                return
+            logger.exception("%s: what was to be done about a failed message failed itself", self._route.name)
+            self._give_back(job, error, self._route.retry.backoff_s[1])
 
     # The kinds of failures.
 
@@ -152,7 +181,9 @@ class Recovery:
             return
         except ClosedError:
             pass  # The app stops: the next owner of the partition does it again.
-        except Exception as wrong:  # A setting, or the client itself: the next try would end alike.
+        except BaseException as wrong:  # A setting, or the client itself: the next try would end alike.
+            if is_of_owner(wrong):
+                raise
             await self.failed(job, wrong)
             return
         self._registry_away.is_back()
@@ -181,7 +212,9 @@ class Recovery:
             except (ClosedError, FencedError):
                 job.retry(0.0)  # The next owner of the partition does it again.
                 return
-            except Exception as refused:
+            except BaseException as refused:
+                if is_of_owner(refused) or end_in(refused) is not None:
+                    raise
                 if not is_too_large(refused):
                     self._keep(job, refused)
                     return

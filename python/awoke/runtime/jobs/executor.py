@@ -14,11 +14,12 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, Literal
 
-from awoke._native import HookJob, Job, LaneAssignment
+from awoke._native import HookJob, Job, LaneAssignment, Message
 from awoke.declare.routing import Route
-from awoke.errors import AwokeError, FencedError
+from awoke.errors import AwokeError, FencedError, end_in
 from awoke.observe.events import HookFailed, LaneFailed
 from awoke.observe.ledger import Acting, acting
 from awoke.observe.metrics.recorder import EndedJob
@@ -34,7 +35,7 @@ from awoke.runtime.jobs.ordered_output import OrderedOutput, OrderedOutputs
 from awoke.runtime.jobs.results import LanesOutput, WithOutput
 from awoke.runtime.process.assigned import LAST_HOOKS, owner_of
 from awoke.runtime.process.context import RouteContext
-from awoke.waiting.drive import drive, drive_later, elsewhere
+from awoke.waiting.drive import absorb_cancellation, drive, drive_later, elsewhere, is_of_owner, within
 
 MASK = (1 << 64) - 1
 """Makes any hash a number that the engine takes."""
@@ -62,6 +63,8 @@ class Executor:
         self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
         self._calls = HandlerCalls(route, context)
         self._cleanups = context.app.cleanups
+        self.new_context = context.contexts.new
+        """Makes the context of a job or a hook."""
         self._call = self._choose()
         self._owners: dict[int, str] = {}
         """The name of the consumer of each assignment, by its generation: made once, and not for each job."""
@@ -110,12 +113,12 @@ class Executor:
         return []
 
     def run_job(self, job: Job) -> None:
-        """As `process`, on the calling thread. Blocks as long as user code does."""
-        drive(self.process(job))
+        """As `process`, on the calling thread, in a context of its own. Blocks as long as user code does."""
+        self.new_context().run(drive, self.process(job))
 
     def run_hook(self, hook: HookJob) -> None:
-        """As `call_hook`, on the calling thread. Blocks as long as user code does."""
-        drive(self.call_hook(hook))
+        """As `call_hook`, on the calling thread, in a context of its own. Blocks as long as user code does."""
+        self.new_context().run(drive, self.call_hook(hook))
 
     def assign_lanes(self, assignment: LaneAssignment) -> None:
         """Assigns a lane to each message, by the route's function. An error there falls back to the message's key."""
@@ -124,14 +127,15 @@ class Executor:
         numbers = []
         batch = assignment.batch(self._route.loading_decoders)
         lease = lease_of(batch)
-        away: Exception | None = None
+        away: BaseException | None = None
         for message in batch:
             try:
                 if away is not None:
                     raise away  # It would wait for the registry again, once for each message.
-                lane = lane_of(message)
-                numbers.append(hash(lane) & MASK)
-            except Exception as error:
+                numbers.append(copy_context().run(lane_number, lane_of, message))
+            except BaseException as error:
+                if (end := end_in(error)) is not None:
+                    self._context.stop_app(end)
                 numbers.append(hash(message.raw_key) & MASK)
                 away = error if isinstance(schema_needed(error), RegistryError) else away
                 self._context.events.emit(
@@ -143,7 +147,7 @@ class Executor:
                         error=error,
                     )
                 )
-        batch = message = lane = away = None  # type: ignore[assignment]
+        batch = message = away = None  # type: ignore[assignment]
         detach_kept(lease)
         assignment.finish(numbers)
 
@@ -161,6 +165,8 @@ class Executor:
         finally:
             current.running = current.task = None
             acting.reset(token)
+            if task is not None and task.cancelling():
+                await absorb_cancellation()
             if self._cleanups.has_any:
                 await self._cleanups.end(is_async=self._route.is_async)
             if watch is not None:
@@ -180,14 +186,17 @@ class Executor:
                 return "done"
             if not await self._call(job):
                 return "done"
-        except Exception as error:
-            await self._recovery.failed(job, error)
-            return "failed"
         except BaseException as error:
-            if self._route.is_async and isinstance(error, asyncio.CancelledError):
-                job.retry(0.0)  # The loop ends: the job has no thread any more.
+            if is_of_owner(error):
+                job.retry(0.0)
                 raise
-            self._recovery.end_app(job, error)
+            await absorb_cancellation()
+            recovered = self._recovery.failed(job, error)
+            current = acting.get()
+            if current is None or (context := current.failed_in) is None:
+                await recovered
+            else:
+                await within(context, recovered)
             return "failed"
         return self._complete(job)
 
@@ -235,14 +244,15 @@ class Executor:
                     await self._cleanups.call(is_async=self._route.is_async)
                     outcome = getattr(self._instances.of(hook), hook.name)()
                     await finished(outcome, f"{self._route.name}.{hook.name}", self._route.is_async)
-            except Exception as error:
-                self._on_hook_failed(hook, error)
             except BaseException as error:
                 # A batch that comes before the app's end must not reach a consumer whose `assigned` did not return.
                 if hook.name == "assigned":
                     self._instances.failed_to_assign(hook)
-                self._context.stop_app(error)
+                if is_of_owner(error):
+                    raise
+                self._on_hook_failed(hook, error)
             finally:
+                await absorb_cancellation()
                 await self._cleanups.end(is_async=self._route.is_async)
                 if is_last:
                     await self._calls.close_assignment(hook)
@@ -255,8 +265,9 @@ class Executor:
             await elsewhere(self._instances.report_leaks, hook)
 
     def _on_hook_failed(self, hook: HookJob, error: BaseException) -> None:
-        if hook.name == "assigned":
-            self._instances.failed_to_assign(hook)
+        if (end := end_in(error)) is not None:
+            self._context.stop_app(end)
+            return
         self._context.events.emit(
             HookFailed(
                 hook=hook.name,
@@ -281,6 +292,11 @@ class Executor:
         elif partition is not None:
             with contextlib.suppress(AwokeError):
                 await elsewhere(transactions.commit(partition).wait, self._context.settings.revoke_timeout_s)
+
+
+def lane_number(lane_of: Callable[[Message[Any]], object], message: Message[Any]) -> int:
+    """Returns the number of a message's lane."""
+    return hash(lane_of(message)) & MASK
 
 
 class JobWatch:

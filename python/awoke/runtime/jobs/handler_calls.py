@@ -21,7 +21,7 @@ from awoke.declare.injection.parameters import Parameters, in_order
 from awoke.declare.injection.sources import Assignment
 from awoke.declare.injection.values import Scoped
 from awoke.declare.routing import Route
-from awoke.errors import FencedError
+from awoke.errors import FencedError, end_in
 from awoke.observe.events import HookFailed
 from awoke.observe.ledger import current_work
 from awoke.runtime.jobs.outputs import Yielded
@@ -160,6 +160,8 @@ class HandlerCalls:
     async def close_assignment(self, hook: HookJob) -> None:
         """Closes what belongs to an assignment that has ended; what a function raises is an event."""
         for name, error in await self._assignments.close(key_of(hook)):
+            if (end := end_in(error)) is not None:
+                self._context.stop_app(end)
             self._context.events.emit(
                 HookFailed(
                     hook=hook.name,

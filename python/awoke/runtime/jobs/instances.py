@@ -23,7 +23,9 @@ from awoke.runtime.jobs.message_loop import LentBatches, detach_kept
 from awoke.runtime.jobs.scope import Scope
 from awoke.runtime.process.assigned import Key, key_of, owner_of
 from awoke.runtime.process.context import InstanceContext
-from awoke.waiting.drive import FlowLock, elsewhere
+from awoke.text.printable import shown
+from awoke.waiting.drive import FlowLock, elsewhere, is_of_owner
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +89,7 @@ class Instances:
             return instance
         self._drop(key)
         self._not_ready.add(key)
-        raise BackgroundFailed(f"{owner_of(job)}: a background function failed: {failure!r}") from failure
+        raise BackgroundFailed(f"{owner_of(job)}: a background function failed: {shown(failure)}") from failure
 
     @property
     def is_any_not_ready(self) -> bool:
@@ -167,8 +169,10 @@ class Instances:
             outcome = instance.lost()
             if self._route.is_async and inspect.isawaitable(outcome):
                 await outcome
-        except Exception:
-            logger.exception("%s: lost() failed", owner_of(work))
+        except BaseException as error:
+            if is_of_owner(error):
+                raise
+            report(error, logger, "%s: lost() failed", owner_of(work))
         finally:
             scope = self._scopes.pop(key_of(work), None)
             if scope is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Container, Sequence
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
@@ -63,7 +64,7 @@ class OrderedOutput(Strategy["OutgoingResults"]):
         """Adds what is more than a value, passes middleware, or is nothing; within a span it was made before."""
         answer = self.make(message, result) if self._context.tracer is None else result
         if answer:
-            outgoing.results.add(outgoing, message.offset, answer)
+            outgoing.results.add(outgoing, message.offset, (copy_context(), answer))
         else:
             outgoing.results.skip(message.offset)
 
@@ -133,15 +134,19 @@ class OutgoingResults:
             self._refused.update(failed)
         self._expect(results)
 
-    def send(self, offset: int, answer: Answer) -> None:
-        """Produces the records of a message one by one. Blocks while the producer's queue is full."""
+    def send(self, offset: int, kept: tuple[Context, Answer]) -> None:
+        """Produces the records of a message one by one, in its context: the thread may be one of another message.
+
+        Blocks while the producer's queue is full.
+        """
+        context, answer = kept
         records = records_of(answer)
         with self._lock:
             self._begin(len(records))
         for place, record in enumerate(records):
             try:
-                handle = produce(self._context.producer, self._route, record)
-            except Exception as error:
+                handle = context.run(produce, self._context.producer, self._route, record)
+            except BaseException as error:  # Of middleware, or a format.
                 self._answered(len(records) - place, [(offset, error)])  # None of those behind it is sent.
                 return
             call_back(handle, partial(self._acknowledged, offset, record))
@@ -185,7 +190,7 @@ class OutgoingResults:
         if error is not None and is_refused_in_company(error):
             try:
                 again = produce(self._context.alone, self._route, record)
-            except Exception as refused:
+            except BaseException as refused:
                 error = refused
             else:
                 call_back(again, lambda again: self._on_last_answer(offset, again))

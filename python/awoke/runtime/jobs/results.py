@@ -15,14 +15,14 @@ from typing import Any, cast
 
 from awoke._native import Job, Message, Results
 from awoke.declare.routing import Route
-from awoke.errors import AwokeError, DeliveryFailed, FencedError
+from awoke.errors import DeliveryFailed, FencedError
 from awoke.payloads.message import Record
 from awoke.produce.producer import Producer, sends_directly
 from awoke.runtime.jobs.alone import is_refused_in_company
 from awoke.runtime.jobs.message_loop import NOTHING, Send, Strategy, mark_done, unsent
 from awoke.runtime.jobs.outputs import Outputs, Sent, produce, records_of
 from awoke.runtime.process.context import OutputContext
-from awoke.waiting.drive import drive_later, is_driven, until
+from awoke.waiting.drive import drive_later, is_driven, is_of_owner, until
 from awoke.waiting.handles import call_back
 
 End = Callable[[Job, BaseException | None], object]
@@ -103,7 +103,7 @@ class LanesOutput(WithOutput):
     async def _check(self, job: Job, results: Results) -> None:
         try:
             await self._acknowledgements.check(job, results)
-        except AwokeError as refused:
+        except BaseException as refused:
             self._end(job, refused)
         else:
             self._end(job, None)
@@ -137,19 +137,21 @@ class Acknowledgements:
         finally:
             del error  # A kept exception keeps this frame.
 
-    async def refused(self, results: Results, most: int | None = None) -> list[tuple[int, AwokeError]]:
+    async def refused(self, results: Results, most: int | None = None) -> list[tuple[int, BaseException]]:
         """Waits for the results one by one; returns the offsets of messages whose results are refused, and why.
 
         After `most` of them (None: all) it waits for no more.
         """
         is_alone = False
-        refused: list[tuple[int, AwokeError]] = []
+        refused: list[tuple[int, BaseException]] = []
         sent: deque[Sent] = deque(results.take())
         while sent and len(refused) != most:
             each = sent.popleft()
             try:
                 is_alone = await self._is_sent_alone(each, is_alone)
-            except AwokeError as error:
+            except BaseException as error:  # Of the broker, or of middleware for the record that is sent again.
+                if is_of_owner(error):
+                    raise
                 refused.append((each[0], error))
         # A kept exception keeps this frame: not the handles, and their client.
         sent.clear()

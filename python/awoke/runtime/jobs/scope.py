@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from awoke._native import Signal
 from awoke.declare.handlers import check_ran
 from awoke.declare.signatures import signature_of
-from awoke.errors import ClosedError
+from awoke.errors import ClosedError, end_apps, end_in
 from awoke.observe.events import BackgroundFailure, Events
 from awoke.observe.ledger import Ledger, place_of_caller
 from awoke.waiting.backoff import Backoff
@@ -146,13 +146,18 @@ class Scope:
                 elif result is not None:
                     check_ran(result, name)
                 return
-            except Exception as error:
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and self.stopping.is_set():
+                    raise
+                if (end := end_in(error)) is not None:
+                    end_apps(end)
+                    return
                 failures += 1
                 delay_s = self._failed(error, on_error, name, failures)
             if delay_s is None or await until(Pause(self.stopping, delay_s)):
                 return
 
-    def _failed(self, error: Exception, on_error: OnError, name: str, failures: int) -> float | None:
+    def _failed(self, error: BaseException, on_error: OnError, name: str, failures: int) -> float | None:
         """Emits the failure; returns the delay before the function runs again, or None."""
         will_restart = on_error == "restart" and not self.stopping.is_set()
         delay_s = BACKOFF.delay_s(failures)

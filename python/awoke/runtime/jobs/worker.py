@@ -15,6 +15,8 @@ from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.process.context import RunnableApp
 from awoke.waiting.handles import IN_JOB
 from awoke.waiting.lone_step import is_idle, run_lone_step
+from awoke.waiting.own_loop import run_loop
+from awoke.waiting.raised import report
 
 logger = logging.getLogger(__name__)
 
@@ -45,15 +47,17 @@ class Worker:
     def _run(self) -> None:
         while (work := self._scheduler.next()) is not None:
             executor = self._executors[work.route_number]
-            if isinstance(work, LaneAssignment):
-                executor.assign_lanes(work)
-                del work
-                continue
-            self.running = work
-            if isinstance(work, Job):
-                executor.run_job(work)
-            else:
-                executor.run_hook(work)
+            if not isinstance(work, LaneAssignment):
+                self.running = work
+            try:
+                if isinstance(work, Job):
+                    executor.run_job(work)
+                elif isinstance(work, LaneAssignment):
+                    executor.assign_lanes(work)
+                else:
+                    executor.run_hook(work)
+            except BaseException as error:
+                report(error, logger, "%s failed outside of user code", type(work).__name__)
             self.running = None
             del work  # Dropped now: a job that is over is to be freed before the next one comes.
 
@@ -67,9 +71,18 @@ class AsyncWorker:
        functions may
        still run.
     4. End the loop when `finish` was called, too.
+
+    `on_end` is called with what user code ends the loop with, as a `SystemExit` of a task of its own.
     """
 
-    def __init__(self, name: str, scheduler: Scheduler, executors: Mapping[int, Executor], jobs_max: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        scheduler: Scheduler,
+        executors: Mapping[int, Executor],
+        jobs_max: int,
+        on_end: Callable[[BaseException], object],
+    ) -> None:
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max
@@ -78,7 +91,8 @@ class AsyncWorker:
         self._timer: asyncio.TimerHandle | None = None
         self._is_serving = threading.Event()
         self._has_no_jobs = threading.Event()
-        self._is_to_end = asyncio.Event()
+        self._is_to_end = self._has_ended = False
+        self._on_end = on_end
         self.thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
 
     def start(self) -> None:
@@ -101,7 +115,7 @@ class AsyncWorker:
     def finish(self) -> None:
         """Lets the loop end after its last job. Does not block."""
         with contextlib.suppress(RuntimeError):  # The loop has ended.
-            self._loop.call_soon_threadsafe(self._is_to_end.set)
+            self._loop.call_soon_threadsafe(self._finish)
 
     def join(self, timeout_s: float) -> bool:
         """Waits for its end; returns whether it came within the time. Blocks."""
@@ -110,23 +124,28 @@ class AsyncWorker:
 
     def _run_loop(self) -> None:
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner() as runner:
+                self._loop = runner.get_loop()
+                self._loop.add_reader(self._notifier.fileno(), self._on_notified)
+                self._loop.call_soon(self._begin)
+                run_loop(self._loop, lambda: self._has_ended, self._on_end)
+                self._loop.remove_reader(self._notifier.fileno())
         finally:
             self._is_serving.set()
             self._has_no_jobs.set()
 
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._is_over = self._loop.create_future()
-        self._loop.add_reader(self._notifier.fileno(), self._on_notified)
+    def _begin(self) -> None:
         self._is_serving.set()
         self._take()
-        try:
-            await self._is_over
-            self._has_no_jobs.set()
-            await self._is_to_end.wait()
-        finally:
-            self._loop.remove_reader(self._notifier.fileno())
+
+    def _end_if_over(self) -> None:
+        if self._is_to_end and self._has_no_jobs.is_set():
+            self._has_ended = True
+            self._loop.stop()
+
+    def _finish(self) -> None:
+        self._is_to_end = True
+        self._end_if_over()
 
     def _on_notified(self) -> None:
         self._notifier.clear()
@@ -139,8 +158,9 @@ class AsyncWorker:
         while len(self._tasks) < self._jobs_max:
             work, seconds, is_closed = self._scheduler.next_or_notify(self._notifier)
             if is_closed:
-                if not self._tasks and not self._is_over.done():
-                    self._is_over.set_result(None)
+                if not self._tasks:
+                    self._has_no_jobs.set()
+                    self._end_if_over()
                 return
             if work is None:
                 self._set_timer(seconds)
@@ -148,7 +168,8 @@ class AsyncWorker:
             if isinstance(work, LaneAssignment):
                 self._executors[work.route_number].assign_lanes(work)
                 continue
-            task = self._loop.create_task(self._run(work))
+            context = self._executors[work.route_number].new_context()
+            task = self._loop.create_task(self._run(work), context=context)
             self._tasks[task] = work
             task.add_done_callback(self._on_done)
 

@@ -33,8 +33,10 @@ logger = logging.getLogger(__name__)
 class WorkerPool:
     """Runs the jobs of an app. Any thread may call everything here."""
 
-    def __init__(self, app: RunnableApp, stop_wait: InterruptibleWait) -> None:
-        self._app, self._stop_wait = app, stop_wait
+    def __init__(
+        self, app: RunnableApp, stop_wait: InterruptibleWait, stop_app: Callable[[BaseException], object]
+    ) -> None:
+        self._app, self._stop_wait, self._stop_app = app, stop_wait, stop_app
         self._scheduler, self._async_scheduler = _native.Scheduler(), _native.Scheduler()
         self._executors: dict[int, Executor] = {}
         """Those of `def` handlers, by the number of the route."""
@@ -71,7 +73,7 @@ class WorkerPool:
                 self._add(self._wanted)
         if self._has_loop or self._app.lifecycle.has_async:
             self._loop = AsyncWorker(
-                "awoke-loop", self._async_scheduler, self._async_executors, async_jobs_of(self._app)
+                "awoke-loop", self._async_scheduler, self._async_executors, async_jobs_of(self._app), self._stop_app
             )
             self._loop.start()
 

@@ -18,6 +18,7 @@ from awoke.declare.lifecycle import BackgroundFunction, BetweenJobs, Lifecycle, 
 from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import Events
 from awoke.observe.ledger import Ledger
 from awoke.observe.metrics.recorder import Recorder
@@ -156,6 +157,10 @@ class InstanceContext(CommitContext, Protocol):
 
 class RouteContext(OutputContext, RecoveryContext, InstanceContext, Protocol):
     """Runs the code of one route."""
+
+    @property
+    def contexts(self) -> JobContexts:
+        """Makes the contexts in which jobs and hooks run."""
 
     @property
     def app(self) -> RunnableApp: ...

@@ -14,6 +14,7 @@ from awoke._native import HookJob, Job
 from awoke.declare.group_routes import OWN, GroupRoutes
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError, ConfigError, FencedError
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import (
     ClientError,
     CommitFailed,
@@ -70,6 +71,8 @@ class Process(Protocol):
         """The name of the app's own group."""
 
     @property
+    def contexts(self) -> JobContexts: ...
+    @property
     def ledger(self) -> Ledger: ...
     @property
     def overdue(self) -> OverdueWatch: ...
@@ -110,7 +113,7 @@ class GroupRun:
     """
 
     def __init__(self, process: Process, declared: GroupRoutes, pool: WorkerPool, stop_wait: InterruptibleWait) -> None:
-        self.app, self.ledger = process.app, process.ledger
+        self.app, self.ledger, self.contexts = process.app, process.ledger, process.contexts
         self.settings = settings_of(process.settings, declared)
         self.overdue, self.alone, self.metrics = process.overdue, process.alone, process.metrics
         self.call_log = process.call_log

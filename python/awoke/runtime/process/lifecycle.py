@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import Context
 from typing import Any
 
 from awoke.declare.lifecycle import Lifecycle, LifecycleFunction
 from awoke.observe.events import Events, ShutdownFailed
 from awoke.runtime.watch.overdue import stack_of
+from awoke.waiting.drive import within
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +25,10 @@ CallAsync = Callable[[Callable[[], Any]], "Future[Any]"]
 
 
 class LifecycleRun:
-    """The start-up and shutdown functions of one run of an app."""
+    """The start-up and shutdown functions of one run of an app. They run in one context, which each job inherits."""
 
-    def __init__(self, lifecycle: Lifecycle, events: Events, call_async: CallAsync) -> None:
-        self._lifecycle, self._events, self._call_async = lifecycle, events, call_async
+    def __init__(self, lifecycle: Lifecycle, events: Events, call_async: CallAsync, context: Context) -> None:
+        self._lifecycle, self._events, self._call_async, self._context = lifecycle, events, call_async, context
         self._closers: list[LifecycleFunction] = []
         self._started: int | None = None
         """The number of start-up functions that succeeded; None before the first was called, and after the shutdown."""
@@ -47,7 +49,7 @@ class LifecycleRun:
         Raises what the first raises; the second is called all the same.
         """
         self._closers.append(LifecycleFunction(close, False, name))
-        start()
+        self._context.run(start)
 
     def shut_down(self, deadline_s: float) -> list[str]:
         """Calls the shutdown functions in reverse order; returns the thread that still runs at the deadline.
@@ -76,9 +78,13 @@ class LifecycleRun:
 
     def _call(self, each: LifecycleFunction) -> None:
         if each.is_async:
-            self._call_async(each.function).result()
+            self._call_async(lambda: _call_within(self._context, each.function)).result()
         else:
-            each.function()
+            self._context.run(each.function)
+
+
+async def _call_within(context: Context, function: Callable[[], Any]) -> None:
+    await within(context, context.run(function))
 
 
 async def until(done: Future[None]) -> None:

@@ -13,8 +13,9 @@ from typing import TypeVar
 from awoke import _native
 from awoke.declare.group_routes import FIXED
 from awoke.declare.routing import Route
-from awoke.errors import ConfigError
+from awoke.errors import ConfigError, hear_ends
 from awoke.observe import ledger
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
 from awoke.observe.ledger import Ledger
 from awoke.observe.metrics.recorder import Recorder
@@ -36,6 +37,7 @@ from awoke.runtime.process.stopping import InterruptibleWait, remaining_s, store
 from awoke.runtime.process.topic_watch import TopicWatch
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.waiting.drive import drive
+from awoke.waiting.green_threads import check_threads
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class AppRunner(Steering):
         self.app: RunnableApp = app
         self.loaded = app.load_settings()
         self.settings = self.loaded.values
-        self.ledger = Ledger(app.name)
+        self.ledger, self.contexts = Ledger(app.name), JobContexts()
         self.overdue = OverdueWatch(app.events, self._has_limits)
         is_asked_for = collects_metrics or self.settings.metrics_port is not None or self.settings.metrics_otel
         self.metrics = Recorder() if is_asked_for else None
@@ -78,10 +80,10 @@ class AppRunner(Steering):
         self._on_fatal_error = on_fatal_error or (lambda error: None)
         self._on_stop = on_stop or self.stop_soon
         self._stop_wait = InterruptibleWait()
-        self._pool = WorkerPool(app, self._stop_wait)
+        self._pool = WorkerPool(app, self._stop_wait, self.stop_app)
         self.connections = Connections(self.settings)
         self._topic_watch = TopicWatch(app, self.settings, self._read_topic)
-        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async)
+        self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async, self.contexts.base)
         self.dependencies = ProcessDependencies(app.dependencies, app.all_routes, app.events, self._pool.call_async)
         """The values of functions of `Depends` that live as long as this process."""
         self.groups = [GroupRun(self, each, self._pool, self._stop_wait) for each in app.groups.values()]
@@ -140,6 +142,7 @@ class AppRunner(Steering):
         if not self.app.all_routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
+        check_threads()
         self.loaded.check_member()
         self.app.schemas.check()
         self._check_groups()
@@ -343,6 +346,7 @@ class AppRunner(Steering):
         ends = [
             events.subscribe(ClientError, self._on_client_error),
             events.subscribe(ClientError, self.connections.on_error),
+            hear_ends(self.stop_app),
         ]
 
         def end() -> None:

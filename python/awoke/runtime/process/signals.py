@@ -20,6 +20,8 @@ from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.settings import KafkaValue
 from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
+from awoke.text.printable import shown, text_of
+from awoke.waiting.green_threads import check_threads
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ def run(
     kafka: Mapping[str, KafkaValue] | None,
 ) -> int:
     """Runs an app until a signal or a fatal error ends it; returns the exit code. Blocks."""
+    check_threads()
     logs.set_up_if_mute()
     with contextlib.ExitStack() as stack:
         if embedded:
@@ -80,9 +83,14 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
                 os._exit(EXIT_AT_ONCE)
     thread.join()  # It has nothing left to do.
     if server.fatal_error is not None:
-        logger.error("the app stopped after a fatal error: %s", server.fatal_error)
+        logger.error("the app stopped after a fatal error: %s", described(server.fatal_error))
         return EXIT_FAILED
     return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
+
+
+def described(error: BaseException) -> str:
+    """Returns the text of an error; the text of a `SystemExit` is its number, which alone says nothing."""
+    return text_of(error) if isinstance(error, Exception) else shown(error)
 
 
 def stop_waiting(server: AppRunner) -> None:

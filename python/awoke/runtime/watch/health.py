@@ -13,6 +13,7 @@ from awoke.runtime.failures.failures import Failures
 from awoke.runtime.process.refusals import Refusals
 from awoke.settings import Settings
 from awoke.text.durations import duration
+from awoke.text.printable import text_of
 
 
 class WatchedGroup(Protocol):
@@ -53,7 +54,7 @@ class Watched(Protocol):
 def reasons(app: Watched) -> Iterator[str]:
     """Gives each reason. Does not block and asks no broker."""
     if app.fatal_error is not None:
-        yield f"fatal error: {app.fatal_error}"
+        yield f"fatal error: {text_of(app.fatal_error)}"
     for extension in app.extensions:
         yield from extension.reasons()
     for group in app.groups:

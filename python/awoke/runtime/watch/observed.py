@@ -21,6 +21,7 @@ from awoke.runtime.process.group_run import GroupRun
 from awoke.runtime.watch.health import reasons
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.settings import Settings
+from awoke.text.printable import text_of
 
 
 class Observed:
@@ -119,7 +120,7 @@ class Observed:
     def why_not_ready(self) -> str | None:
         """Returns why the app processes no messages, as far as it knows; None where it does. Does not block."""
         if self.fatal_error is not None:
-            return f"it has a fatal error: {self.fatal_error}"
+            return f"it has a fatal error: {text_of(self.fatal_error)}"
         if self.is_quiet:
             return "it begins no new jobs: it is quiet, or stops"
         reasons = (why for group in self.joining if (why := group.why_not_ready()) is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, cast
@@ -15,6 +16,7 @@ from awoke.app.app import App
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.observe import ledger
+from awoke.observe.contexts import JobContexts
 from awoke.observe.events import Event, Events, PartitionPaused
 from awoke.produce.producer import Producer
 from awoke.runtime.failures.failures import Failures
@@ -30,15 +32,21 @@ from awoke.testing.memory.producing import MemoryMember, MemoryProducer, MemoryT
 class MemoryEvents(Events):
     """Keeps the events of a run, and passes them on to the app's."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, stop_app: Callable[[BaseException], object]) -> None:
         super().__init__()
-        self._events = events
+        self._events, self._stop_app = events, stop_app
         self.seen: list[Event] = []
 
     def emit(self, event: Event | str, /, **fields: Any) -> None:
-        """Tells the app's subscribers. Blocks as long as they do."""
+        """Tells the app's subscribers. Blocks as long as they do.
+
+        An outcome of pytest's, as `pytest.fail` in a handler, is no failure of the message: it ends the run.
+        """
         assert isinstance(event, Event), "user code emits its events to the app's"
         self.seen.append(event)
+        outcomes, error = sys.modules.get("_pytest.outcomes"), getattr(event, "error", None)
+        if outcomes is not None and isinstance(error, outcomes.OutcomeException):
+            self._stop_app(error)
         self._events.emit(event)
 
 
@@ -49,23 +57,23 @@ class MemoryProcess:
     metrics = None
 
     def __init__(self, app: App, route: Route, sent: Callable[[Sent], object]) -> None:
+        self.stopped_by: BaseException | None = None
+        """The error that has ended the app, if there is one."""
         self.app, self.route = app, without_jitter(route)
         self.settings, self.topic_formats = app.settings, app.topic_formats
         self.group = route.group or self.settings.group or app.name
-        self.events = MemoryEvents(app.events)
+        self.events = MemoryEvents(app.events, self.stop_app)
         self.memory = MemoryProducer(app, sent)
         self.producer = self.alone = cast("Producer", self.memory)
         self.member = cast("GroupMember", MemoryMember())
         is_exactly_once = route.is_exactly_once
         self.transactions = cast("Transactions", MemoryTransactions(self.memory)) if is_exactly_once else None
-        self.ledger = ledger.Ledger()
+        self.ledger, self.contexts = ledger.Ledger(), JobContexts()
         self.overdue = OverdueWatch(self.events)
         self.failures, self.assigned = Failures(), AssignedPartitions()
         self.refusals = Refusals(self.group, "", self.stop_app)
         self.last_commits = LastCommits(self.events)
         self.dependencies = ProcessDependencies(app.dependencies, [self.route], self.events, _no_thread)
-        self.stopped_by: BaseException | None = None
-        """The error that has ended the app, if there is one."""
 
     def schema_loads(self) -> int:
         """Returns how many schemas were loaded from the registry."""

@@ -19,6 +19,7 @@ from awoke.testing.memory.job import MemoryHook, MemoryJob, MemoryLanes
 from awoke.testing.memory.partition import MemoryPartition
 from awoke.testing.memory.process import MemoryProcess
 from awoke.testing.messages import MessageParts
+from awoke.waiting.drive import within
 
 END_S = 60.0
 """A job whose answers are all there ends on awoke's callback thread, within this time."""
@@ -79,7 +80,7 @@ class MemoryRun:
     async def _hook(self, name: str, partition: MemoryPartition) -> None:
         hook = cast("HookJob", MemoryHook(name, partition, self._route.number))
         if self._route.is_async:
-            await self._executor.call_hook(hook)
+            await within(self._executor.new_context(), self._executor.call_hook(hook))
         else:
             self._executor.run_hook(hook)
         partition.apply_seek()
@@ -101,7 +102,7 @@ class MemoryRun:
         self.place = (partition.number, taken[0].offset)
         job = MemoryJob(partition, unit, taken, lambda: self.now_s, self._route.number)
         if self._route.is_async:
-            await self._executor.process(cast("Job", job))
+            await within(self._executor.new_context(), self._executor.process(cast("Job", job)))
         else:
             self._executor.run_job(cast("Job", job))
         self._pending += job.unended()

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from awoke.declare.lifecycle import BetweenJobs
+from awoke.observe.contexts import JobContexts
 from awoke.payloads.registry.schemas import Schemas
 from awoke.rpc.protocol import Problem, read_problem
 from awoke.settings import Settings
@@ -251,6 +252,7 @@ class FakeHost:
         self.settings = Settings(bootstrap_servers="127.0.0.1:1")
         self.app = SimpleNamespace(schemas=Schemas.none(), cleanups=BetweenJobs())
         self.member = self.transactions = self.tracer = self.metrics = self.call_log = None
+        self.contexts = JobContexts()
         self.ended: list[BaseException] = []
         vars(self).update(parts)
 

@@ -143,6 +143,7 @@ def test_duplicates_are_executed_when_the_error_is_the_calls_own(
 ) -> None:
     case = Case()
     case.call.target.is_async, case.call.is_cancelled = True, is_cancelled
+    case.ends.is_closing = not is_cancelled
     case.fail(error)
     assert case.problem.code == code
     assert case.replies.kinds(case.duplicate) == []
@@ -226,7 +227,7 @@ def test_a_call_whose_reply_found_no_room_is_executed_again() -> None:
 def test_an_error_of_awokes_own_executes_the_call_again(caplog: pytest.LogCaptureFixture) -> None:
     case = Case(RuntimeError("a middleware"))
     case.fail(rpc.NotFound("gone"))
-    assert case.endings == case.endings_of_duplicate == REPEATED_AT_ONCE
+    assert case.endings == case.endings_of_duplicate == REPEATED_LATER
     assert "could not be answered" in caplog.text
 
 

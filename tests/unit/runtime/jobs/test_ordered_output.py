@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any, cast
 
 import pytest
@@ -92,13 +93,13 @@ class Case:
         )
 
     def send(self, offset: int, *records: Record | awoke.Outgoing) -> None:
-        self.results.add(self.outgoing, offset, list(records) if records else RECORD)
+        self.results.add(self.outgoing, offset, (copy_context(), list(records) if records else RECORD))
 
     def wait(self, *offsets: int) -> None:
         """Adds results of another job, which wait for those before them."""
         results = self.results_of(offsets)
         for offset in offsets:
-            results.add(self.outgoing_of(results), offset, Record(b"%d" % offset))
+            results.add(self.outgoing_of(results), offset, (copy_context(), Record(b"%d" % offset)))
 
     def seal(self) -> None:
         self.outgoing.seal(cast(Job, self.job))
@@ -301,7 +302,7 @@ def test_jobs_of_several_threads_send_in_order_and_each_ends_once(answers: Answe
             outgoing = case.outgoing_of(results)
             for offset in offsets:
                 if offset % 7:
-                    results.add(outgoing, offset, Record(b"%d" % offset))
+                    results.add(outgoing, offset, (copy_context(), Record(b"%d" % offset)))
             job = FakeJob(len(offsets), is_of_lanes=True)
             job.offsets = offsets
             outgoing.seal(cast(Job, job))

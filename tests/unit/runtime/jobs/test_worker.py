@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from contextvars import Context
 from typing import Any, cast
 
 import pytest
@@ -52,6 +53,7 @@ class FakeExecutor:
         self.number, self.ran = number, Collected[str]()
         self.open: dict[int, asyncio.Event] = {}
         self.is_broken = False
+        self.new_context = Context
 
     def run_job(self, job: Any) -> None:
         self.ran.add("job")
@@ -181,8 +183,9 @@ class Loop:
 
     def __init__(self, jobs_max: int = 2) -> None:
         self.scheduler, self.executor = FakeScheduler(), FakeExecutor()
+        self.ends: list[BaseException] = []
         found = executors(self.executor)
-        self.worker = AsyncWorker("awoke-loop", cast(Scheduler, self.scheduler), found, jobs_max)
+        self.worker = AsyncWorker("awoke-loop", cast(Scheduler, self.scheduler), found, jobs_max, self.ends.append)
 
     def let_go(self, place: int) -> None:
         """Ends a job."""

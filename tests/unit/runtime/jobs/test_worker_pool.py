@@ -37,7 +37,7 @@ class Case:
         self.app.use(**{"workers": 3, **settings})
         for number, function in enumerate(functions):
             self.app.on(f"orders-{number}")(function)
-        self.pool = WorkerPool(self.app, InterruptibleWait())
+        self.pool = WorkerPool(self.app, InterruptibleWait(), lambda error: None)
 
     def start(self) -> WorkerPool:
         context = cast(RouteContext, FakeContext(app=self.app))

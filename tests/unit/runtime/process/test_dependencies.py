@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from contextvars import Context
 from typing import Annotated, Any, cast
 
 import pytest
@@ -153,7 +154,7 @@ async def handle_refused_later(message: Any, it: Annotated[str, Depends(refuses_
 )
 def test_a_start_that_fails_closes_what_it_has_opened(function: Any, closed: list[str]) -> None:
     case = Case(function)
-    run = LifecycleRun(Lifecycle(), case.events, on_the_loop)
+    run = LifecycleRun(Lifecycle(), case.events, on_the_loop, Context())
     run.start_up()
     with pytest.raises(OSError, match="no database"):
         run.also(case.process.open, case.process.close, "dependencies")

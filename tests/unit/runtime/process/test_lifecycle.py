@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import Context
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ class Case:
         self.called, self.failed = list[str](), list[ShutdownFailed]()
         self.lifecycle, events = Lifecycle(), awoke.Events()
         events.subscribe(ShutdownFailed, self.failed.append)
-        self.run = LifecycleRun(self.lifecycle, events, run_async)
+        self.run = LifecycleRun(self.lifecycle, events, run_async, Context())
 
     def add(self, name: str, error: BaseException | None = None) -> None:
         """Registers a start-up function, and a shutdown function which may raise this."""
