@@ -20,6 +20,8 @@ from awoke.observe.web.deadlines import Deadline, Deadlines
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PF_EXITING = 0x4
+"""The flag of a thread that ends. Whoever joins it may be earlier than its entry in `/proc` is removed."""
 
 
 def check_system() -> None:
@@ -48,12 +50,14 @@ def signal_when_parent_ends(number: int) -> None:
     _prctl(PR_SET_PDEATHSIG, number)
 
 
-def tasks() -> list[str]:
-    """Returns the names of this process's threads, the first one included."""
-    found = []
+def tasks() -> dict[int, str]:
+    """Returns the threads of this process that have not begun to end: number and name, the first one included."""
+    found = {}
     for task in sorted(Path("/proc/self/task").iterdir(), key=lambda each: int(each.name)):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
-            found.append((task / "comm").read_text().strip())
+            flags = int((task / "stat").read_text().rpartition(")")[2].split()[6])
+            if not flags & PF_EXITING:
+                found[int(task.name)] = (task / "comm").read_text().strip()
     return found
 
 
@@ -98,13 +102,29 @@ def reap_children(known: Collection[int | None]) -> None:
                 os.waitpid(pid, os.WNOHANG)
 
 
-def children() -> list[int]:
-    """Returns the numbers of this process's children."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
+def children(group: int | None = None) -> list[int]:
+    """Returns the numbers of this process's children, whichever thread has started them: all, or those of a group of
+    processes."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in (task / "children").read_text().split()]
+    return found if group is None else [pid for pid in found if _group_of(pid) == group]
+
+
+def _group_of(pid: int) -> int | None:
+    """Returns the group of a child; `None` for one that only has to be waited for."""
+    with contextlib.suppress(OSError):
+        state, _, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
+        return None if state in "ZX" else int(group)
+    return None
+
+
+def name_of(pid: int) -> str:
+    """Returns the name of a process's program; empty if it has gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 class SystemdTimer(Enum):
