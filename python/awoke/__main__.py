@@ -75,8 +75,8 @@ def _work_in_child() -> None:
 def attend(child: int) -> int:
     """Passes signals on to a child and reaps every process that ends, until the child has; returns its exit code.
 
-    Process 1 becomes the parent of all processes whose own parent has ended. Somebody must wait for them, and the
-    process that runs the app can't: it would take the exit codes that `subprocess` waits for. All signals are blocked.
+    Process 1 becomes the parent of all processes whose own parent has ended, and must wait for them. The process that
+    runs the app can't: it would take the exit codes that `subprocess` waits for. All signals are blocked.
     """
     while True:
         caught = signal.sigwaitinfo(signal.valid_signals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -56,6 +57,11 @@ def doubled(number):
                 note("child", handlers=handlers(), wakeup=wakeup())
                 os._exit(7)
             note("forked", code=os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        case 6 | 7:  # Children that leave the handler: they must not handle what their parent handles.
+            child = os.fork()
+            if child == 0:
+                return 2 * number if number == 6 else sys.exit(5)
+            note("left", code=os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         case 5:
             return int(subprocess.run([sys.executable, "-c", "print(10)"], stdout=-1).stdout)
     return 2 * number
@@ -63,9 +69,10 @@ def doubled(number):
 
 @app.on(TOPIC)
 def handle(message: awoke.Message[bytes]) -> None:
-    number = int(message.value)
+    number, parent = int(message.value), os.getpid()
     assert doubled(number) == 2 * number
-    note("handled", value=number)
+    if os.getpid() == parent:
+        note("handled", value=number)
 """
 
 LEFT = """
@@ -97,6 +104,8 @@ def test_processes_of_a_handler_begin_with_default_signals(mock_cluster: MockClu
             assert child["wakeup"] == -1
         assert [each["code"] for each in run.notes("ended")] == [-signal.SIGTERM]
         assert [each["code"] for each in run.notes("forked")] == [7]
+        assert sorted(each["code"] for each in run.notes("left")) == [1, 5]
+        assert "has returned from the handler that forked it" in run.process.output
     assert processes_of(tmp_path) == []
 
 
@@ -113,16 +122,47 @@ def test_a_process_that_does_not_end_is_named_and_holds_no_stop_up(mock_cluster:
     assert processes_of(tmp_path) == []
 
 
-def test_nothing_outlives_a_node_nor_a_supervisor_that_is_killed(mock_cluster: MockCluster, tmp_path: Path) -> None:
-    for mode in ("swarm", "watch"):
-        with in_three_modes(tmp_path, mock_cluster, LEFT, [mode], env={"AWOKE_SHUTDOWN_TIMEOUT_S": "2"}) as (run,):
-            (child,) = run.wait_for("stays", 1)
-            if mode == "swarm":
-                node = next(each["pid"] for each in run.notes("handled") if each["value"] == 3)
-                signal_process(node, signal.SIGKILL)
-                run.process.wait_for("has left processes behind, which are ended")
-                wait_until(lambda pid=child["pid"]: not Path(f"/proc/{pid}").exists(), "the child has ended", 30)
-                run.stop()  # The message came again: another one may be left, and the exit code tells so.
-            else:
-                run.process.signal(signal.SIGKILL)
-                wait_until(lambda: processes_of(tmp_path) == [], "all processes have ended", 30)
+HANGS = """
+import multiprocessing, subprocess, signal
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); signal.pause()"
+
+
+@app.on(TOPIC)
+def handle(message: awoke.Message[bytes]) -> None:
+    note("handled", value=int(message.value))
+    if message.value == b"7":
+        # A child of a child: its parent ends at once.
+        command = ["sh", "-c", 'python -c "$0" & read line', STUBBORN]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert child.stdout.readline() == b"1\\n"
+        child.kill()
+        note("left", child=child.pid)
+        multiprocessing.Process(target=signal.pause).start()
+        if os.environ["HANGS"]:
+            multiprocessing.active_children()[0].join()
+"""
+
+
+def test_what_a_killed_node_has_started_is_ended(mock_cluster: MockCluster, tmp_path: Path) -> None:
+    with in_three_modes(tmp_path, mock_cluster, HANGS, ["swarm"], env={"HANGS": ""}) as (run,):
+        run.wait_for("left", 1)
+        node = next(each["pid"] for each in run.notes("handled") if each["value"] == 7)
+        group = [pid for pid in processes_of(tmp_path) if os.getpgid(pid) == node]
+        assert len(group) == 3
+        signal_process(node, signal.SIGKILL)
+        run.process.wait_for("has left processes behind, which are ended")
+        wait_until(lambda: not set(group) & set(processes_of(tmp_path)), "they have ended", 30)
+        run.process.wait_for("do not end, and are killed")  # The one that ignores TERM.
+        run.stop()
+    assert processes_of(tmp_path) == []
+
+
+def test_nothing_outlives_a_supervisor_that_is_killed(mock_cluster: MockCluster, tmp_path: Path) -> None:
+    """Not even the children of a node that hangs: it waits for one of them, and does not stop in time."""
+    options = ("--drain-timeout-s", "1")
+    with in_three_modes(tmp_path, mock_cluster, HANGS, ["watch"], env={"HANGS": "1"}, options=options) as (run,):
+        run.wait_for("left", 1)
+        assert len(processes_of(tmp_path)) >= 5
+        run.process.signal(signal.SIGKILL)
+        wait_until(lambda: processes_of(tmp_path) == [], "all processes have ended", 30)

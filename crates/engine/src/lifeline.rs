@@ -246,7 +246,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Ends the process, whose time is up, and the processes that its code has started: no supervisor is left that would.
+    /// Ends the process, whose time is up, and those that its code has started: no supervisor is left that would.
     fn end_process(&self) -> ! {
         // SAFETY: the calls take numbers. A process that leads its group, as a node does, shares it with its children
         // only, and ends with them.

@@ -40,18 +40,22 @@ class Leftovers:
         left = linux.children(group)
         if not left:
             return
-        shown = ", ".join(f"{pid} ({linux.name_of(pid)})" for pid in left)
-        logger.warning("%s has left processes behind, which are ended: %s", leader, shown)
-        self._signal(group, left, signal.SIGTERM)
+        logger.info("%s has left processes behind, which are ended: %s", leader, _shown(left))
+        self._signal(leader, group, left, signal.SIGTERM)
 
-    def _signal(self, group: int, left: Sequence[int], number: int) -> None:
+    def _signal(self, leader: str, group: int, left: Sequence[int], number: int) -> None:
         for pid in left:
             for each in (number, signal.SIGCONT):
                 with contextlib.suppress(OSError):  # Of another user. Its number is not in use again: it is a child.
                     os.kill(pid, each)
-        self._deadlines.set(Deadline(LeftoverTimer.END, group), WITHIN_S, lambda: self._kill(group))
+        self._deadlines.set(Deadline(LeftoverTimer.END, group), WITHIN_S, lambda: self._kill(leader, group))
 
-    def _kill(self, group: int) -> None:
+    def _kill(self, leader: str, group: int) -> None:
         """Kills those that are still there, and again those whose parent was one of them."""
         if left := linux.children(group):
-            self._signal(group, left, signal.SIGKILL)
+            logger.warning("processes of %s do not end, and are killed: %s", leader, _shown(left))
+            self._signal(leader, group, left, signal.SIGKILL)
+
+
+def _shown(processes: Sequence[int]) -> str:
+    return ", ".join(f"{pid} ({linux.name_of(pid)})" for pid in processes)

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from enum import Enum, auto
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from awoke.observe.web.deadlines import Deadline, Deadlines
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PF_EXITING = 0x4
-"""The flag of a thread that ends. Whoever joins it may be earlier than its entry in `/proc` is removed."""
+"""The flag of a thread that ends. Its entry in `/proc` may still be there when it has been joined."""
 
 
 def check_system() -> None:
@@ -59,6 +59,30 @@ def tasks() -> dict[int, str]:
             if not flags & PF_EXITING:
                 found[int(task.name)] = (task / "comm").read_text().strip()
     return found
+
+
+def connections() -> list[str]:
+    """Returns the connections of this process to a server: over TCP, or to a socket with a name."""
+    found = []
+    for descriptor, _ in _descriptors("socket:"):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
+            if copy.type == socket.SOCK_STREAM and (peer := copy.getpeername()):
+                shown = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+                found.append(f"a connection to {shown}")
+    return found
+
+
+def has_epoll() -> bool:
+    """Tells whether this process has an epoll, as an event loop does: forked processes would register with the same."""
+    return any(_descriptors("anon_inode:[eventpoll]"))
+
+
+def _descriptors(kind: str) -> Iterator[tuple[int, str]]:
+    """Gives the open descriptors whose files have such names, beyond the standard streams."""
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if int(link.name) > 2 and (name := os.readlink(link)).startswith(kind):
+                yield int(link.name), name
 
 
 def resident_bytes(pid: int) -> int:

@@ -7,22 +7,26 @@ It has no Kafka client, and no thread that would not survive a fork. A reload st
 3. ends when the socket ends.
 
 Threads that the app's import has started do not exist in a forked process. Libraries such as OpenBLAS end theirs at a
-fork and start them again when they need them; a fork for nothing shows which threads do not. If any is left, the mold
-begins anew, as a process of the same number that has not imported the app: each node then imports it for itself.
+fork and start them again when they need them; a fork for nothing shows which threads do not. If any is left, or a
+connection or an event loop that all nodes would use as one, the mold begins anew, as a process of the same number that
+has not imported the app: each node then imports it for itself.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
 import threading
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -47,7 +51,7 @@ from awoke.text.secrets import without_userinfo
 logger = logging.getLogger("awoke.swarm.mold")  # As a program its name is another.
 
 
-class Trial(msgspec.Struct):
+class ImportResult(msgspec.Struct):
     """What a mold that begins anew knows of the app, from its import before that."""
 
     options: SwarmOptions
@@ -57,7 +61,7 @@ class Trial(msgspec.Struct):
 def main(descriptor: int, supervisor: int, trial: int | None = None) -> int:
     """Imports the app, reports it, and forks nodes until the supervisor closes its socket; returns the exit code.
 
-    With the descriptor of a `Trial` it imports nothing: the nodes do.
+    With the descriptor of a `ImportResult` it imports nothing: the nodes do.
     """
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)  # A process that the app starts must not keep the socket open after this one's end.
@@ -83,7 +87,7 @@ def main(descriptor: int, supervisor: int, trial: int | None = None) -> int:
             return EXIT_CONFIGURATION
         single = _single(app)
         if _is_to_begin_anew(options, left):
-            _begin_anew(control, supervisor, Trial(options, single))
+            _begin_anew(control, supervisor, ImportResult(options, single))
         load = _as_imported(app)
     else:
         single, load = known.single, lambda: load_app(options)
@@ -113,7 +117,7 @@ def load_app(options: SwarmOptions) -> App:
 
 
 def _import(options: SwarmOptions) -> tuple[App, list[str]]:
-    """Returns the app, and the threads that would not exist in a node."""
+    """Returns the app, and what it has opened or started that nodes can't share: threads, connections, event loops."""
     gc.disable()
     threads = Ledger()
     ledger.install()
@@ -122,10 +126,19 @@ def _import(options: SwarmOptions) -> tuple[App, list[str]]:
             app = load_app(options)
     finally:
         ledger.uninstall()
-    left = _threads(threads)
+    left = [*_threads(threads), *linux.connections(), *["an event loop"] * linux.has_epoll()]
+    _keep_files()
     gc.collect()
     gc.freeze()
     return app, left
+
+
+def _keep_files() -> None:
+    """Keeps nodes from removing, at their end, what the import has made for all of them, as a temporary folder."""
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+        finalizer.atexit = False
+    for function in (shutil.rmtree, os.remove, os.rmdir, os.unlink):
+        atexit.unregister(function)
 
 
 def _threads(started: Ledger) -> list[str]:
@@ -138,7 +151,7 @@ def _threads(started: Ledger) -> list[str]:
     python = [f"{each.name} ({each.started_at or '?'})" for each in started.entries() if each.name != main]
     threads_of_python = {each.native_id for each in threading.enumerate()}
     native = [name for number, name in linux.tasks().items() if number not in threads_of_python]
-    return [*python, *(f"{name!r} of a native library" for name in native)]
+    return [*(f"thread {each}" for each in python), *(f"thread {name!r} of a native library" for name in native)]
 
 
 def _fork_for_nothing() -> None:
@@ -154,7 +167,7 @@ def _is_to_begin_anew(options: SwarmOptions, left: list[str]) -> bool:
     """Tells whether nodes import the app for themselves; logs why if that was not asked for."""
     if not left or options.preload is False:
         return options.preload is False
-    text = "%s starts threads while it is imported, which do not exist in a forked process: %s. %s"
+    text = "%s has started or opened, while it was imported, what forked processes can't share: %s. %s"
     if options.preload:
         logger.warning(text, options.target, ", ".join(left), "preload=true: nodes are forked nevertheless")
         return False
@@ -163,7 +176,7 @@ def _is_to_begin_anew(options: SwarmOptions, left: list[str]) -> bool:
     return True
 
 
-def _begin_anew(control: socket.socket, supervisor: int, trial: Trial) -> NoReturn:
+def _begin_anew(control: socket.socket, supervisor: int, trial: ImportResult) -> NoReturn:
     """Replaces this process's program by a mold that has not imported the app. Its children end."""
     linux.end_children()
     kept = os.memfd_create("awoke-trial", 0)
@@ -173,9 +186,9 @@ def _begin_anew(control: socket.socket, supervisor: int, trial: Trial) -> NoRetu
     os.execv(sys.executable, [*command, *map(str, (control.fileno(), supervisor, kept))])
 
 
-def _read(trial: int) -> Trial:
+def _read(trial: int) -> ImportResult:
     try:
-        return msgspec.json.decode(Path(f"/proc/self/fd/{trial}").read_bytes(), type=Trial)
+        return msgspec.json.decode(Path(f"/proc/self/fd/{trial}").read_bytes(), type=ImportResult)
     finally:
         os.close(trial)
 
@@ -196,9 +209,7 @@ def _not_forked(control: socket.socket, node: int, why: str) -> None:
     control.send(protocol.encode(protocol.NotForked(node, why)))
 
 
-def _fork(
-    control: socket.socket, node_control: int, node: int, load: Callable[[], App], options: SwarmOptions
-) -> None:
+def _fork(control: socket.socket, node_control: int, node: int, load: Callable[[], App], options: SwarmOptions) -> None:
     """Forks twice. The node's parent ends at once, and the supervisor, as subreaper, becomes the parent."""
     # A node inherits the mask: a signal that comes during its fork stays pending until the node can handle it.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)

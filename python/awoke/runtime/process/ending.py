@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 LATE_S = 2.0
 """The time for the end of a process whose stop was late, or was not to wait for jobs."""
+
+
+_has_ended = threading.Event()
 
 
 class ProcessEnd(NamedTuple):
@@ -42,15 +46,15 @@ def end_process(end: ProcessEnd) -> NoReturn:
     """
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: os._exit(end.code))
-    limit_end(end)
-    with contextlib.suppress(BaseException):
-        threading._shutdown()  # type: ignore[attr-defined]  # As `multiprocessing` does; Python has no other name.
-    with contextlib.suppress(BaseException):
-        atexit._run_exitfuncs()
+    _start(lambda: _exit_late(end))
+    for module, name in ((threading, "_shutdown"), (atexit, "_run_exitfuncs")):  # What `multiprocessing` calls, too.
+        with contextlib.suppress(BaseException):
+            getattr(module, name)()
     _exit(end)
 
 
 def _exit(end: ProcessEnd) -> NoReturn:
+    _has_ended.set()
     flush_streams()
     if end.with_group and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
@@ -58,16 +62,27 @@ def _exit(end: ProcessEnd) -> NoReturn:
 
 
 def limit_end(end: ProcessEnd) -> None:
-    """Ends this process if it has not ended in time, and logs what it waits for. Does not block."""
+    """Limits the time from the end of the main thread to the end of this process. Does not block."""
 
-    def exit_late() -> None:
-        threading.Event().wait(end.within_s)
-        waits = "; ".join([*_processes(), *_threads()])
-        logger.error("the process does not end within %s; it waits for: %s", duration(end.within_s), waits)
-        _kill_children()
-        _exit(end._replace(code=end.code or EXIT_LATE))
+    def wait() -> None:
+        threading.main_thread().join()
+        _exit_late(end)
 
-    threading.Thread(target=exit_late, name="awoke-ending", daemon=True).start()
+    _start(wait)
+
+
+def _start(function: Callable[[], None]) -> None:
+    threading.Thread(target=function, name="awoke-ending", daemon=True).start()
+
+
+def _exit_late(end: ProcessEnd) -> None:
+    """Ends this process if it has not ended in time, and logs what it waits for. Blocks until then."""
+    if _has_ended.wait(end.within_s):
+        return
+    waits = "; ".join([*_processes(), *_threads()])
+    logger.error("the process does not end within %s; it waits for: %s", duration(end.within_s), waits)
+    _kill_children()
+    _exit(end._replace(code=end.code or EXIT_LATE))
 
 
 def flush_streams() -> None:
