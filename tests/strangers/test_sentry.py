@@ -8,13 +8,14 @@ from tests.support.clusters import MockCluster
 from tests.support.three_modes import MESSAGES, in_three_modes, stop_all
 
 APP = """
-import logging
+import logging, threading
 import sentry_sdk
 from sentry_sdk.transport import HttpTransport
 
 
 class ToNotes(HttpTransport):  # With its thread and its queue.
     def _send_envelope(self, envelope):
+        threading.Event().wait(0.1)  # The server takes its time: most are queued when the process ends.
         for item in envelope.items:
             if item.headers["type"] == "event":
                 event = item.payload.json
@@ -22,7 +23,7 @@ class ToNotes(HttpTransport):  # With its thread and its queue.
                 note("event", text=values[-1]["value"] if values else event["logentry"]["message"])
 
 
-sentry_sdk.init("http://key@127.0.0.1:9/1", transport=ToNotes, default_integrations=True, shutdown_timeout=5)
+sentry_sdk.init("http://key@127.0.0.1:9/1", transport=ToNotes, auto_enabling_integrations=False, shutdown_timeout=5)
 logger = logging.getLogger("shop")
 
 
