@@ -3,6 +3,8 @@
 It stands alone because it imports next to nothing: a signal that comes while the rest is imported, or the app, ends
 `awoke run` with 0. Nothing has been processed then. The app's own handlers take over when it starts, and what has
 ended keeps its exit code, whichever signal comes while the process goes away.
+
+As process 1 of a container, `awoke run` works in a child: see `attend`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ def main() -> None:
     """Runs the command line, and ends the process."""
     is_run = next((word for word in sys.argv[1:] if not word.startswith("-")), None) == "run"
     if is_run:
+        _open_streams()
+        if os.getpid() == 1:
+            _work_in_child()
         _hear_early()
     from awoke.cli import main as run_command
 
@@ -38,8 +43,51 @@ def _hear_early() -> None:
             signal.signal(each, signal.SIG_DFL)
         raise SystemExit(0)
 
+    def forget() -> None:
+        for each, default in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+            if signal.getsignal(each) is end:
+                signal.signal(each, default)
+
     for each in HEARD:
         signal.signal(each, end)
+    os.register_at_fork(after_in_child=forget)  # A process that the app's import forks.
+
+
+def _open_streams() -> None:
+    """Opens the null device where a standard stream is closed: the next file or socket would get its number, and be
+    written to by whatever writes to that stream."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _work_in_child() -> None:
+    """Goes on in a child; this process attends to it, and ends with its exit code."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    child = os.fork()
+    if child:
+        os._exit(attend(child))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def attend(child: int) -> int:
+    """Passes signals on to a child and reaps every process that ends, until the child has; returns its exit code.
+
+    Process 1 becomes the parent of all processes whose own parent has ended, and must wait for them. The process that
+    runs the app can't: it would take the exit codes that `subprocess` waits for. All signals are blocked.
+    """
+    while True:
+        caught = signal.sigwaitinfo(signal.valid_signals())
+        if caught.si_signo != signal.SIGCHLD:
+            if caught.si_code <= 0:  # A process has sent it. A terminal sends its signals to the child, too.
+                os.kill(child, caught.si_signo)
+            continue
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == child:
+                code = os.waitstatus_to_exitcode(ended[1])
+                return code if code >= 0 else 128 - code
 
 
 def _keep(code: object) -> None:

@@ -20,11 +20,7 @@ shared = bytearray(8 << 20)  # Loaded once, for all nodes.
 code = Path(os.environ.get("SWARM_CODE", os.devnull)).read_text()
 """The behaviour of the code on disk, which a reload or another mold imports."""
 
-if os.environ.get("SWARM_IMPORT") == "thread":
-    threading.Thread(target=hang, name="early-bird", daemon=True).start()
-elif os.environ.get("SWARM_IMPORT") == "client":
-    producer = awoke.Producer("127.0.0.1:1")
-elif os.environ.get("SWARM_IMPORT") == "raise":
+if os.environ.get("SWARM_IMPORT") == "raise":
     raise RuntimeError("no good at all")
 if code == "raise":
     raise RuntimeError("the code on disk is broken")

@@ -133,13 +133,11 @@ def test_a_term_while_nodes_boot_ends_them(real_cluster: RealCluster, topic: str
 @pytest.mark.parametrize(
     ("env", "options", "text"),
     [
-        ({"SWARM_IMPORT": "thread"}, (), "early-bird"),
-        ({"SWARM_IMPORT": "client"}, (), "Kafka clients while it is imported"),
         ({"SWARM_IMPORT": "raise"}, (), "no good at all"),
         ({"SWARM_TOPIC": "there-is-no-such-topic"}, (), "does not exist"),
         ({}, ("--memory-limit", "5M"), "below what the app has after its import"),
     ],
-    ids=["thread", "client", "raise", "topic", "memory"],
+    ids=["raise", "topic", "memory"],
 )
 def test_what_can_not_work_is_refused(
     real_cluster: RealCluster, topic: str, tmp_path: Path, env: dict[str, str], options: tuple[str, ...], text: str

@@ -237,11 +237,24 @@ impl Shared {
         let deadline = Deadline::after(Some(self.settings.drain));
         while !self.is_closing.load(Ordering::Acquire) {
             if deadline.has_passed() {
-                // SAFETY: ends the process, whose time is up.
-                unsafe { libc::_exit(self.settings.exit_code) };
+                self.end_process();
             }
             // SAFETY: one pollfd on our stack.
             unsafe { libc::poll(&raw mut poll, 1, deadline.remaining_ms()) };
+        }
+    }
+}
+
+impl Shared {
+    /// Ends the process, whose time is up, and those that its code has started: no supervisor is left that would.
+    fn end_process(&self) -> ! {
+        // SAFETY: the calls take numbers. A process that leads its group, as a node does, shares it with its children
+        // only, and ends with them.
+        unsafe {
+            if libc::getpgrp() == libc::getpid() {
+                libc::kill(0, libc::SIGKILL);
+            }
+            libc::_exit(self.settings.exit_code)
         }
     }
 }

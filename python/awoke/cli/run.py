@@ -6,7 +6,6 @@ import ast
 import functools
 import inspect
 import logging
-import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -178,6 +177,8 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
         kafka=of_app["kafka"],
         memory_soft_bytes=None if soft is None else bytes_of(soft),
         memory_hard_bytes=None if hard is None else bytes_of(hard),
+        path=sys.path,
+        arguments=sys.argv,
         socket=settings.socket or socket_path(target),
         metrics_port=app_settings.metrics_port,
         metrics_host=app_settings.metrics_host,
@@ -191,6 +192,7 @@ def _run_alone(
 ) -> int:
     from awoke.app.application import find_app, import_failed
     from awoke.operate.commands.process_socket import open_process_socket
+    from awoke.runtime.process.ending import LATE_S, ProcessEnd, end_process, limit_end
 
     try:
         app = find_app(target)
@@ -213,6 +215,6 @@ def _run_alone(
             kafka=of_app["kafka"],
         )
     if code == EXIT_LATE or any(thread.name.startswith("awoke-") for thread in threading.enumerate()):
-        logging.shutdown()
-        os._exit(code)  # A handler that does not end must not delay the end of the process.
+        end_process(ProcessEnd(code, LATE_S))  # A handler that does not end must not delay the end of the process.
+    limit_end(ProcessEnd(code, app.settings.shutdown_timeout_s))
     return code

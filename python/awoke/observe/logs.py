@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from awoke.observe.handled import CONTEXT, WithContext, context
+from awoke.observe.process import ThisProcess
 from awoke.text.printable import harmless, harmless_json, indented, shown, text_of
 from awoke.text.secrets import without_userinfo
 
@@ -125,17 +126,23 @@ def _encode(parts: dict[str, Any]) -> str:
         return harmless_json(without_userinfo(msgspec.json.encode(shown_parts).decode()))
 
 
-def set_up(level: str, form: str, node: int | None = None) -> None:
-    """Writes to standard error from this level on; replaces what the parent of a node has set up.
+def set_up(level: str, form: str) -> None:
+    """Writes to standard error from this level on, unless the root logger has handlers. Lines of a node begin with it.
 
     Raises:
         KeyError: there is no such level.
     """
-    prefix = "" if node is None else f"node-{node} "
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter(prefix + FORMAT))
-    force = node is not None
-    logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=force)
+    handler.setFormatter(JsonFormatter() if form == "json" else _NodeFormatter(FORMAT))
+    logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler])
+
+
+class _NodeFormatter(ConsoleFormatter):
+    """Begins lines for people with the node that writes them, which is not known before the app is imported."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  The name is Python's.
+        node = ThisProcess.node
+        return super().formatMessage(record) if node is None else f"node-{node} {super().formatMessage(record)}"
 
 
 def set_up_if_mute() -> None:

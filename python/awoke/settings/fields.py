@@ -200,6 +200,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """True: each node keeps its name in the group, and so its partitions."""
     watch: bool = False
     """True: a changed file of the app is imported at once, in a swarm of one node where `nodes` is not set."""
+    preload: bool | None = None
+    """True: the nodes of a swarm are forked from one import of the app. False: each imports it. None: each imports it
+    if the import starts threads that a fork would lose."""
     socket: str | None = None
     """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
 

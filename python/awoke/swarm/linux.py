@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from enum import Enum, auto
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from awoke.observe.web.deadlines import Deadline, Deadlines
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PF_EXITING = 0x4
+"""The flag of a thread that ends. Its entry in `/proc` may still be there when it has been joined."""
 
 
 def check_system() -> None:
@@ -48,13 +50,39 @@ def signal_when_parent_ends(number: int) -> None:
     _prctl(PR_SET_PDEATHSIG, number)
 
 
-def tasks() -> list[str]:
-    """Returns the names of this process's threads, the first one included."""
-    found = []
+def tasks() -> dict[int, str]:
+    """Returns the threads of this process that have not begun to end: number and name, the first one included."""
+    found = {}
     for task in sorted(Path("/proc/self/task").iterdir(), key=lambda each: int(each.name)):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
-            found.append((task / "comm").read_text().strip())
+            flags = int((task / "stat").read_text().rpartition(")")[2].split()[6])
+            if not flags & PF_EXITING:
+                found[int(task.name)] = (task / "comm").read_text().strip()
     return found
+
+
+def connections() -> list[str]:
+    """Returns the connections of this process to a server: over TCP, or to a socket with a name."""
+    found = []
+    for descriptor, _ in _descriptors("socket:"):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
+            if copy.type == socket.SOCK_STREAM and (peer := copy.getpeername()):
+                shown = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+                found.append(f"a connection to {shown}")
+    return found
+
+
+def has_epoll() -> bool:
+    """Tells whether this process has an epoll, as an event loop does: forked processes would register with the same."""
+    return any(_descriptors("anon_inode:[eventpoll]"))
+
+
+def _descriptors(kind: str) -> Iterator[tuple[int, str]]:
+    """Gives the open descriptors whose files have such names, beyond the standard streams."""
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if int(link.name) > 2 and (name := os.readlink(link)).startswith(kind):
+                yield int(link.name), name
 
 
 def resident_bytes(pid: int) -> int:
@@ -98,13 +126,29 @@ def reap_children(known: Collection[int | None]) -> None:
                 os.waitpid(pid, os.WNOHANG)
 
 
-def children() -> list[int]:
-    """Returns the numbers of this process's children."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
+def children(group: int | None = None) -> list[int]:
+    """Returns the numbers of this process's children, whichever thread has started them: all, or those of a group of
+    processes."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in (task / "children").read_text().split()]
+    return found if group is None else [pid for pid in found if _group_of(pid) == group]
+
+
+def _group_of(pid: int) -> int | None:
+    """Returns the group of a child; `None` for one that only has to be waited for."""
+    with contextlib.suppress(OSError):
+        state, _, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
+        return None if state in "ZX" else int(group)
+    return None
+
+
+def name_of(pid: int) -> str:
+    """Returns the name of a process's program; empty if it has gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 class SystemdTimer(Enum):

@@ -17,8 +17,9 @@ from awoke.observe.web.deadlines import Deadline
 from awoke.observe.web.loop import Loop
 from awoke.swarm import protocol
 from awoke.swarm.health import MoldPolicy
+from awoke.swarm.leftovers import Leftovers
 from awoke.swarm.mold_handle import MoldHandle, MoldState
-from awoke.swarm.options import SwarmOptions
+from awoke.swarm.options import SwarmOptions, interpreter_options
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.signals import SIGNALS
 from awoke.text.durations import duration
@@ -79,6 +80,7 @@ class MoldControl:
     def __init__(self, options: SwarmOptions, loop: Loop, host: MoldHost) -> None:
         self._options, self._loop, self._host = options, loop, host
         self._policy = MoldPolicy(options.restarts_max)
+        self._leftovers = Leftovers(loop.deadlines)
         self._alive: list[MoldHandle] = []
         """The molds whose end was not handled yet."""
         self._generations = 0
@@ -155,7 +157,8 @@ class MoldControl:
         ours, theirs = protocol.pair()
         with contextlib.ExitStack() as unless_done, theirs:
             unless_done.callback(ours.close)
-            command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(os.getpid())]
+            program = [sys.executable, *interpreter_options(), "-m", "awoke.swarm.mold"]
+            command = [*program, str(theirs.fileno()), str(os.getpid())]
             os.set_inheritable(theirs.fileno(), True)
             pid = os.posix_spawn(sys.executable, command, os.environ, setpgroup=0, setsigdef=SIGNALS)
             pidfd = Pidfd.open(pid)
@@ -258,6 +261,7 @@ class MoldControl:
         if mold.exit_code is None:
             return
         self._loop.forget(mold.pidfd)
+        self._leftovers.end("the mold", mold.pidfd.pid)
         mold.state = MoldState.ENDING
         if mold.is_at_end:
             self._on_over(mold)

@@ -10,8 +10,9 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -21,17 +22,17 @@ from awoke.app.app import App
 from awoke.console.process_commands import commands_of
 from awoke.console.reporter import Reporter
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
-from awoke.observe import logs
 from awoke.observe.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from awoke.observe.process import ThisProcess
 from awoke.operate.commands.client import SupervisorSocket
 from awoke.operate.commands.views import CommandResult, OperatorCommand, StackOfThread
+from awoke.runtime.process.ending import LATE_S, ProcessEnd
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import wait_and_stop
 from awoke.swarm import linux, protocol
 from awoke.swarm.options import SwarmOptions
-from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_ORPHANED
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, EXIT_ORPHANED
 from awoke.text.printable import text_of
 
 logger = logging.getLogger(__name__)
@@ -48,25 +49,29 @@ STACKS_BYTES_MAX = 100_000
 """The most bytes of the stacks of a node: a message between processes has a size that the system limits."""
 BLOCKED = frozenset({*HEARD, signal.SIGUSR2})
 """The signals that stay pending until the node can handle them."""
+STANDARD_ERROR = 2
 FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
 
 
-def run_node(number: int, descriptor: int, app: App, options: SwarmOptions) -> int:
-    """Runs the app as a node; returns the exit code. For the main thread of a process that was forked for it."""
+def run_node(number: int, descriptor: int, load: Callable[[], App], options: SwarmOptions) -> ProcessEnd:
+    """Runs the app as a node; returns how its process is to end. For the main thread of a process forked for it."""
+    os.setpgid(0, 0)  # The supervisor ends what is left of this group when this process has ended.
     heard = Inbox()
     heard.hear(HEARD)  # Until the process ends: a late signal must not change its exit code.
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR2, all_threads=True)
+    _dump_stacks_on_signal()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED)
     gc.enable()
     linux.signal_when_parent_ends(signal.SIGCONT)  # SIGCONT, so that a stopped node sees it, too.
     control = socket.socket(fileno=descriptor)
     if not _is_wanted(control):
-        return EXIT_ORPHANED
+        os._exit(EXIT_ORPHANED)
     ThisProcess.node = number
-    logs.set_up(options.log_level, options.log_format, node=number)
+    _draw_own_numbers()
     try:
-        return Node(number, control, app, options, heard).run()
+        app = load()
+        code = Node(number, control, app, options, heard).run()
+        within_s = LATE_S if code == EXIT_LATE else app.settings.shutdown_timeout_s
+        return ProcessEnd(code, within_s, with_group=not _is_wanted(control))
     except (ConfigError, UnknownTopic) as error:
         return _refused(control, error, EXIT_CONFIGURATION)
     except AwokeError as error:
@@ -78,10 +83,26 @@ def run_node(number: int, descriptor: int, app: App, options: SwarmOptions) -> i
         control.close()
 
 
-def _refused(control: socket.socket, error: BaseException, code: int) -> int:
+def _dump_stacks_on_signal() -> None:
+    """Writes stacks to standard error at a fault and upon USR2; whatever stands in for `sys.stderr`."""
+    with contextlib.suppress(OSError, RuntimeError):  # There is no such descriptor.
+        faulthandler.enable(STANDARD_ERROR)
+        faulthandler.register(signal.SIGUSR2, STANDARD_ERROR, all_threads=True)
+
+
+def _draw_own_numbers() -> None:
+    """Seeds numpy's global generator anew, if the app has imported it: nodes would all draw the same numbers.
+
+    Python's own generator is seeded anew in each forked process by Python.
+    """
+    if (random := sys.modules.get("numpy.random")) is not None:
+        random.seed()
+
+
+def _refused(control: socket.socket, error: BaseException, code: int) -> ProcessEnd:
     logger.error("%s", error)
     _tell(control, str(error))
-    return code
+    return ProcessEnd(code, LATE_S)
 
 
 def _tell(control: socket.socket, why: str) -> None:

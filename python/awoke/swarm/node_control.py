@@ -19,6 +19,7 @@ from awoke.observe.web.loop import Loop
 from awoke.operate.commands.views import SwarmNode
 from awoke.swarm import linux, protocol
 from awoke.swarm.health import NodeHealth, RestartPolicy
+from awoke.swarm.leftovers import Leftovers
 from awoke.swarm.mold_control import MoldControl
 from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.node_handle import NodeHandle
@@ -72,6 +73,7 @@ class NodeControl:
         self.nodes = questions.nodes
         self.molds = MoldControl(options, loop, self)
         self.roll = Roll(self.nodes, self.molds, self._deadlines, self, at_once=options.watch)
+        self._leftovers = Leftovers(self._deadlines)
         self._health = NodeHealth(options, self.nodes, self._deadlines, self)
         self.when_reload_possible: Callable[[], object] = lambda: None
         """Called when the nodes are there, and when a reload has ended. To be set before the first mold is made."""
@@ -333,6 +335,8 @@ class NodeControl:
         node.exit_code, node.ran_s = code, ran_s
         if self._host.is_stopping:
             self._host.add_exit_code(code if code >= 0 else EXIT_LATE)
+        if node.pidfd is not None:
+            self._leftovers.end(f"node {node.number}", node.pidfd.pid)
         self.handle(node, NodeEvent.REAPED)
 
     def _hear_last_words(self, node: NodeHandle) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import msgspec
@@ -40,6 +41,11 @@ class SwarmOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The time between two signs of life."""
     static_members: bool = DEFAULTS.static_members
     watch: bool = DEFAULTS.watch
+    preload: bool | None = DEFAULTS.preload
+    path: list[str] = []
+    """The places where the supervisor's Python looks for modules. Empty: each process has its own."""
+    arguments: list[str] = []
+    """The supervisor's `sys.argv`, which the app's code may read."""
     socket: str
     """The path of the UNIX socket for commands."""
     metrics_port: int | None = None
@@ -58,6 +64,22 @@ class SwarmOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return shown_fields(self, self.__struct_fields__)
+
+
+def interpreter_options() -> list[str]:
+    """Returns the options that this process's interpreter was started with, for another process: `-O`, `-W`, `-X`."""
+    flags = sys.flags
+    repeated = {"-O": flags.optimize, "-b": flags.bytes_warning, "-v": flags.verbose, "-d": flags.debug}
+    found = [name for name, count in repeated.items() for _ in range(count)]
+    once = {"-B": flags.dont_write_bytecode, "-I": flags.isolated, "-S": flags.no_site}
+    if not flags.isolated:
+        once |= {"-E": flags.ignore_environment, "-s": flags.no_user_site, "-P": flags.safe_path}
+    found += [name for name, is_set in once.items() if is_set]
+    for warning in sys.warnoptions:
+        found += ["-W", warning]
+    for name, value in sys._xoptions.items():
+        found += ["-X", name if value is True else f"{name}={value}"]
+    return found
 
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.runtime.process.ending import ProcessEnd
 from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from tests.unit.cli.fakes import run
@@ -32,6 +34,8 @@ class Started:
         self.logs: list[tuple[str, str]] = []
         self.threads: list[str] = []
         self.ended_at_once: list[int] = []
+        self.limited: list[ProcessEnd] = []
+        self.settings = SimpleNamespace(shutdown_timeout_s=9.0)
 
     def end(self) -> int:
         if isinstance(self.result, BaseException):
@@ -69,8 +73,8 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
     monkeypatch.setattr("awoke.operate.commands.process_socket.open_process_socket", started.open_socket)
     monkeypatch.setattr("awoke.swarm.supervisor.Supervisor", started.supervisor)
     monkeypatch.setattr("awoke.logs.set_up", lambda level, form: started.logs.append((level, form)))
-    monkeypatch.setattr("awoke.cli.run.os", SimpleNamespace(_exit=started.exit))
-    monkeypatch.setattr("awoke.cli.run.logging", SimpleNamespace(shutdown=lambda: None))
+    monkeypatch.setattr("awoke.runtime.process.ending.end_process", lambda end: started.exit(end.code))
+    monkeypatch.setattr("awoke.runtime.process.ending.limit_end", lambda end: started.limited.append(end))
     threads = SimpleNamespace(enumerate=lambda: [SimpleNamespace(name=name) for name in started.threads])
     monkeypatch.setattr("awoke.cli.run.threading", threads)
     return started
@@ -113,6 +117,8 @@ def test_a_swarm_has_the_options_of_the_command(started: Started, monkeypatch: p
             kafka={"acks": "1"},
             memory_soft_bytes=512 << 20,
             memory_hard_bytes=1 << 30,
+            path=sys.path,
+            arguments=sys.argv,
             socket="/run/me/awoke-shop-app.sock",
             metrics_port=9100,
             metrics_allowed_hosts="shop.internal",
@@ -214,6 +220,7 @@ def test_threads_of_others_do_not_end_the_process_at_once(started: Started) -> N
     started.threads = ["MainThread", "shop-cache"]
     run("run", "shop:app")
     assert started.ended_at_once == []
+    assert started.limited == [ProcessEnd(0, 9.0)], "they are waited for, but not for ever"
 
 
 def test_a_variable_that_is_no_setting_is_a_warning(

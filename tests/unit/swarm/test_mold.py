@@ -27,11 +27,11 @@ APP = "import awoke\napp = awoke.App('shop')\n"
 class Mold:
     """A mold of this source, as its supervisor has it."""
 
-    def __init__(self, folder: Path, source: str, supervisor: int) -> None:
+    def __init__(self, folder: Path, source: str, supervisor: int, preload: bool | None) -> None:
         (folder / "molded.py").write_text(source)
         self.control, theirs = protocol.pair()
         self.control.settimeout(WITHIN_S)
-        self.control.send(protocol.encode(SwarmOptions(target="molded:app", nodes=1, socket="s")))
+        self.control.send(protocol.encode(SwarmOptions(target="molded:app", nodes=1, socket="s", preload=preload)))
         command = [sys.executable, "-m", "awoke.swarm.mold", str(theirs.fileno()), str(supervisor)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
         self.process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
@@ -52,8 +52,8 @@ class Mold:
 
 
 @contextlib.contextmanager
-def mold_of(folder: Path, source: str, supervisor: int | None = None) -> Iterator[Mold]:
-    mold = Mold(folder, source, supervisor or os.getpid())
+def mold_of(folder: Path, source: str, supervisor: int | None = None, preload: bool | None = None) -> Iterator[Mold]:
+    mold = Mold(folder, source, supervisor or os.getpid(), preload)
     with contextlib.closing(mold):
         yield mold
 
@@ -123,13 +123,8 @@ def handle(message: awoke.Message[bytes], it: Annotated[str, awoke.Depends(table
     [
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("other = 1", "app"),
-        (
-            f"{APP}import threading\n@app.before_fork\ndef early() -> None:\n"
-            "    threading.Thread(target=threading.Event().wait, name='hooked', daemon=True).start()\n",
-            "hooked at",
-        ),
     ],
-    ids=["exits", "no app", "thread of a hook"],
+    ids=["exits", "no app"],
 )
 def test_an_app_that_can_not_be_forked_is_refused_with_its_reason(tmp_path: Path, source: str, reason: str) -> None:
     with mold_of(tmp_path, source) as mold:
@@ -138,6 +133,41 @@ def test_an_app_that_can_not_be_forked_is_refused_with_its_reason(tmp_path: Path
         assert reason in refused.text
         assert mold.says() == (None, [])
     assert mold.process.returncode == EXIT_CONFIGURATION
+
+
+EARLY = """import threading
+@app.before_fork
+def early() -> None:
+    threading.Thread(target=threading.Event().wait, name='hooked', daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("preload", "threads", "imports"),
+    [(None, True, 3), (False, True, 3), (False, False, 3), (True, True, 1), (None, False, 1)],
+)
+def test_an_app_with_threads_is_imported_by_each_node(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], preload: bool | None, threads: bool, imports: int
+) -> None:
+    noted = tmp_path / "imported"
+    source = f"{APP}open({str(noted)!r}, 'a').write('imported ')\n{EARLY if threads else ''}"
+    with mold_of(tmp_path, source, preload=preload) as mold:
+        assert isinstance(mold.says()[0], protocol.MoldReady)
+        for number in (1, 2):
+            ours, theirs = protocol.pair()
+            mold.fork(number, theirs.fileno())
+            theirs.close()
+            forked, descriptors = mold.says()
+            protocol.close_all(descriptors)
+            assert isinstance(forked, protocol.Forked)
+            *_, failed = end_of(ours)
+            assert isinstance(failed, protocol.StartFailed)
+            assert "'shop' has no route" in failed.text
+            ours.close()
+    assert noted.read_text().count("imported") == imports
+    warning = "hooked (" if threads and preload is not False else ""
+    assert warning in (written := capfd.readouterr().err)
+    assert ("can't share" in written) == bool(warning)
 
 
 def test_a_request_whose_descriptor_is_missing_is_answered(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from awoke.runtime.failures.crashes import CrashGuard
 from awoke.runtime.failures.recovery import Recovery, schema_needed
 from awoke.runtime.failures.undecodable import Undecodable
 from awoke.runtime.jobs.exactly_once import ConsumerExactlyOnce, ExactlyOnce, JobTransactions
+from awoke.runtime.jobs.forked import end_child, forked
 from awoke.runtime.jobs.handler_calls import HandlerCalls
 from awoke.runtime.jobs.instances import Instances, PerBatch, finished
 from awoke.runtime.jobs.message_loop import LentBatches, MessageLoop, NoOutput, Strategy, detach_kept, lease_of
@@ -186,7 +187,11 @@ class Executor:
                 return "done"
             if not await self._call(job):
                 return "done"
+            if forked:
+                end_child()
         except BaseException as error:
+            if forked:
+                end_child()
             if is_of_owner(error):
                 job.retry(0.0)
                 raise

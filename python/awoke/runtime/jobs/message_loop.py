@@ -28,6 +28,7 @@ from awoke.observe.events import Events, MessagesExpired, MessagesFiltered
 from awoke.observe.ledger import acting
 from awoke.observe.tracing import Tracer
 from awoke.runtime.failures.undecodable import Undecodable
+from awoke.runtime.jobs.forked import end_child, forked
 from awoke.runtime.jobs.handler_calls import HandlerCalls
 from awoke.waiting.clock import wall_ms
 from awoke.waiting.drive import drive, within
@@ -126,7 +127,11 @@ class MessageLoop:
                     run(take, results, message, None)
                 if is_in_task:
                     is_in_task = is_still(of_job)
+                if forked:
+                    end_child()
         except BaseException:
+            if forked:
+                end_child()
             assert batch is not None
             batch.detach()
             result = run = None

@@ -4,15 +4,64 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import os
 import select
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from types import FrameType
+from typing import NamedTuple
 
 Said = str
 """`signal`, `asked to stop`, `fatal error`, `stopped`; of a node `quick` (stop at once), `quiet` (no new jobs),
 `ignored`."""
+
+Handler = Callable[[int, FrameType | None], object]
+_taken: list[Taken] = []
+"""What this process has taken, and not given back."""
+
+
+class Taken(NamedTuple):
+    """The signals that a part of awoke handles in this process."""
+
+    signals: Collection[int]
+    wakeup: int
+    """The descriptor that the interpreter writes signals to; -1 for none."""
+
+
+def take_signals(handlers: Mapping[signal.Signals, Handler], wakeup: int = -1) -> Callable[[], None]:
+    """Handles signals from now on, in this process only; returns a function that restores the earlier handlers.
+
+    A process that user code forks (`os.fork`, `multiprocessing`) begins with Python's own handlers. With these it would
+    ignore the TERM of its parent, and write signals of its own into the parent's inbox. For the main thread.
+    """
+    earlier_wakeup = signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False) if wakeup >= 0 else -1
+    earlier = {each: signal.signal(each, handler) for each, handler in handlers.items()}
+    taken = Taken(frozenset(handlers), wakeup)
+    _taken.append(taken)
+
+    def restore() -> None:
+        _taken.remove(taken)
+        for each, handler in earlier.items():
+            signal.signal(each, handler)
+        if wakeup >= 0:
+            signal.set_wakeup_fd(earlier_wakeup)
+
+    return restore
+
+
+def _give_back() -> None:
+    """Runs in a forked child, whose only thread is its main thread, before any other code of it."""
+    for taken in _taken:
+        for each in taken.signals:
+            signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
+        if taken.wakeup >= 0:
+            signal.set_wakeup_fd(-1)
+    _taken.clear()
+
+
+os.register_at_fork(after_in_child=_give_back)
 
 
 class Inbox:
@@ -61,15 +110,9 @@ class Inbox:
         """
         if threading.current_thread() is not threading.main_thread():
             return lambda: None
-        earlier_descriptor = signal.set_wakeup_fd(self._writing.fileno(), warn_on_full_buffer=False)
-        earlier = {each: signal.signal(each, lambda *_, said=said: self.put(said)) for each, said in words.items()}
-
-        def restore() -> None:
-            for each, handler in earlier.items():
-                signal.signal(each, handler)
-            signal.set_wakeup_fd(earlier_descriptor)
-
-        return restore
+        return take_signals(
+            {each: lambda *_, said=said: self.put(said) for each, said in words.items()}, self._writing.fileno()
+        )
 
     def close(self) -> None:
         """Closes the descriptors. Words that are added afterwards are lost."""
