@@ -79,7 +79,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics_port: int | None = None
     """The port on which metrics and health are served over HTTP; 0 is a free port, None serves nothing."""
     metrics_host: str = "127.0.0.1"
-    """The address on which metrics and health are served."""
+    """The address on which metrics and health are served; `::` is all of them, of IPv4 as well as IPv6."""
     metrics_allowed_hosts: str = ""
     """Names by which clients may ask there, comma-separated, beside IP addresses, `localhost` and `metrics_host`."""
     registry_url: str | None = None
@@ -201,7 +201,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     watch: bool = False
     """True: a changed file of the app is imported at once, in a swarm of one node where `nodes` is not set."""
     socket: str | None = None
-    """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
+    """The path of the UNIX socket for commands; None is a file of the user's, named after the app and its folder."""
 
     def __post_init__(self) -> None:
         if self.log_level.upper() not in logging.getLevelNamesMapping():
