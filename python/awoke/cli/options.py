@@ -42,7 +42,10 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
 
 
 Socket = Annotated[
-    str | None, typer.Option(help="The UNIX socket for commands. By default a file of the user's, named after the app.")
+    str | None,
+    typer.Option(
+        help="The UNIX socket for commands. By default a file of the user's, named after the app and its folder."
+    ),
 ]
 
 

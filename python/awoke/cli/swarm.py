@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -18,8 +16,9 @@ from awoke.cli.output import say, say_json
 from awoke.cli.tables import aligned
 from awoke.errors import ConfigError
 from awoke.operate.commands import client
-from awoke.operate.commands.socket_file import judge_folder, socket_path
+from awoke.operate.commands.socket_paths import find_socket, others_text
 from awoke.operate.commands.verbs import VERBS, Reach
+from awoke.settings import load_run
 from awoke.text.durations import duration
 
 RELOADED_WITHIN_S = 600.0
@@ -33,18 +32,19 @@ def ask(
 ) -> dict[str, Any]:
     """Returns the answer of a swarm's supervisor, or of an app's single process. Blocks up to `within_s`.
 
+    The app is the one of this name in the working directory, or the one at the socket of the option, of the environment
+    or of awoke.toml.
+
     Raises:
         ConfigError: No process listens there, or the command is wrong.
         AwokeError: The process does not answer, or the command failed.
     """
+    socket = load_run({"socket": socket}).values.socket
     if socket is None and ":" not in target:
         raise ConfigError(f"{target!r} names no app: say MODULE:APP, as in {target}:app", "target")
-    path = socket or socket_path(target)
-    if socket is None:
-        with contextlib.suppress(OSError):  # Without the folder there is no process to ask: see below.
-            judge_folder(Path(path).parent)
+    path = socket or find_socket(target)
     try:
-        return client.ask(path, command, within_s, **fields)
+        return client.ask(path, command, within_s, target, **fields)
     except client.NothingListens as error:
         raise ConfigError(nothing_there(target, path, command, error.why), "socket") from None
 
@@ -53,7 +53,9 @@ def nothing_there(target: str, path: str, command: str, why: str) -> str:
     """Returns the error text for a socket on which no process listens."""
     is_for_both = command in VERBS and VERBS[command].reach is not Reach.SWARM
     wanted, options = ("process or swarm", "") if is_for_both else ("swarm", " --nodes")
-    return f"no {wanted} of {target} listens at {path}: {why}; start it with awoke run {target}{options}"
+    others = others_text(target)
+    remedy = f"but {others}" if others else f"start it with awoke run {target}{options}"
+    return f"no {wanted} of {target} listens at {path}: {why}; {remedy}"
 
 
 @command

@@ -55,7 +55,7 @@ def main(descriptor: int, supervisor: int) -> int:
     except BaseException:
         control.send(protocol.encode(protocol.Refused(traceback.format_exc(limit=-5)[-protocol.TEXT_MAX :])))
         return EXIT_CONFIGURATION
-    control.send(protocol.encode(protocol.MoldReady(linux.resident_bytes(os.getpid()), _single(app))))
+    control.send(protocol.encode(protocol.MoldReady(linux.resident_bytes(os.getpid()), _single(app, options))))
     while (received := protocol.receive(control)) and received.data:
         node = protocol.decode(received.data, protocol.TO_MOLD).node
         if received.descriptors:
@@ -97,11 +97,14 @@ def _import(options: SwarmOptions) -> App:
     return app
 
 
-def _single(app: App) -> str:
+def _single(app: App, options: SwarmOptions) -> str:
     """Returns the reason why only one node may run the app; empty where any number may."""
     for route in app.all_routes:
         if route.partitions:
-            return f"route {route.topic!r}: each process reads partitions={list(route.partitions)}"
+            why = f"each node would read partitions={list(route.partitions)}, and process each message once more"
+            return f"route {route.topic!r}: {why}; run one node, or leave partitions=… out"
+    if "group.instance.id" in app.settings.kafka or "group.instance.id" in options.kafka:
+        return "group.instance.id is one name for all nodes, of which each would end the other: set instance_id"
     return ""
 
 

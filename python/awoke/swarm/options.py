@@ -42,6 +42,8 @@ class SwarmOptions(msgspec.Struct, frozen=True, kw_only=True):
     watch: bool = DEFAULTS.watch
     socket: str
     """The path of the UNIX socket for commands."""
+    name: str = ""
+    """Tells this swarm apart from those of the same app on other machines: see `socket_paths.note_at`."""
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     metrics_allowed_hosts: str = ""

@@ -37,7 +37,7 @@ class Supervisor:
         self.questions = Questions(self.loop)
         self.commands = SwarmCommands(options, self.loop, self.questions)
         self.control = self.commands.control
-        self.socket = CommandSocket(options.socket, self.loop, self.questions, self.commands)
+        self.socket = CommandSocket(options.socket, options.target, self.loop, self.questions, self.commands)
         self.endpoint = SwarmEndpoint(options, self.loop, self.questions, self.commands)
         self._signals = Signals(self.loop, self.commands.on_signal)
         self._watch = FileWatch(Path.cwd(), self.loop, self.commands.reload) if options.watch else None

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.operate.commands.socket_file import socket_path
+from awoke.operate.commands.socket_paths import socket_path
 from awoke.swarm.options import SwarmOptions, bytes_of
 
 
