@@ -49,6 +49,9 @@ Socket = Annotated[
 ]
 
 
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if the command succeeds.")]
+
+
 def confirm(question: str, yes: bool) -> None:
     """Asks a question, unless `yes` has answered it.
 

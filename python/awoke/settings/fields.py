@@ -183,7 +183,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     nodes: int | None = None
     """The number of processes of a swarm; None runs the app in a single process."""
     memory_limit: str | None = None
-    """A node that uses more memory is replaced in order, as in `512M`."""
+    """A node that uses more memory is replaced in order, as in `512M` or `512Mi`."""
     memory_hard_limit: str | None = None
     """A node that uses more memory is killed."""
     hang_after_s: float = 300.0

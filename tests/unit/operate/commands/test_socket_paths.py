@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -91,6 +92,24 @@ def test_every_command_obeys_the_socket_that_run_obeys(
     with open_process_socket(app, path, TARGET):
         ask(TARGET, None, "quiet")
     assert app.verbs == ["quiet"]
+
+
+@pytest.mark.parametrize(("verb", "within_s"), [("reload", 600.0), ("stop", 10.0)])
+def test_a_client_waits_as_long_as_its_command_may_take(
+    verb: str, within_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = list[float | None]()
+    settimeout = socket.socket.settimeout
+
+    def noted(talk: socket.socket, timeout_s: float | None) -> None:
+        waited.append(timeout_s)
+        settimeout(talk, timeout_s)
+
+    with open_process_socket(Executed(), str(tmp_path / "s"), TARGET):
+        monkeypatch.setattr(socket.socket, "settimeout", noted)
+        ask(TARGET, str(tmp_path / "s"), verb)
+        monkeypatch.undo()
+    assert within_s in waited
 
 
 def test_an_app_of_a_service_manager_is_found_from_a_shell_with_another_runtime_folder(
