@@ -28,6 +28,7 @@ from awoke.declare.starts import Start
 from awoke.django.models import OutboxMessage
 from awoke.django.outbox import CHANNEL
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.text.json_bytes import bytes_of_json
 from awoke.waiting.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -183,8 +184,14 @@ class Relay:
         while not self._is_stopping and (rows := self._next()):
             with producer.transaction() as messages:
                 for row in rows:
-                    headers = [(name, text) for name, text in row.headers]
-                    messages.produce(row.topic, _bytes(row.value), key=_bytes(row.key), headers=headers)
+                    messages.produce(
+                        row.topic,
+                        _bytes(row.value),
+                        key=_bytes(row.key),
+                        headers=[(name, bytes_of_json(each)) for name, each in row.headers],
+                        partition=row.partition,
+                        timestamp_ms=row.timestamp_ms,
+                    )
                 messages.produce(self._name, b"".join(row.uid.bytes for row in rows), key=self._name)
             OutboxMessage.objects.using(self._using).filter(pk__in=[row.pk for row in rows]).delete()
             sent += len(rows)

@@ -1,8 +1,12 @@
-"""Bytes in JSON: text where the bytes are UTF-8, and else base64. One form for recordings, envelopes and outboxes."""
+"""Bytes in JSON: text where the bytes are UTF-8, and else base64. One form for recordings, envelopes and outboxes.
+
+Bytes with a zero byte are base64, too: PostgreSQL's JSON has no place for it, and many tools cut a text there.
+"""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Any
 
 BytesAsJson = str | dict[str, str] | None
@@ -13,10 +17,10 @@ def json_of_bytes(data: bytes | None) -> BytesAsJson:
     """Returns bytes as they stand in a document."""
     if data is None:
         return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
+    with contextlib.suppress(UnicodeDecodeError):
+        if b"\0" not in data:
+            return data.decode()
+    return {"base64": base64.b64encode(data).decode()}
 
 
 def bytes_of_json(value: Any) -> bytes | None:

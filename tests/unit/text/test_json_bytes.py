@@ -10,7 +10,8 @@ from awoke.text.json_bytes import bytes_of_json, json_of_bytes
 
 
 @pytest.mark.parametrize(
-    ("data", "text"), [(None, None), (b"", ""), ("ü".encode(), "ü"), (b"\xff\x00", {"base64": "/wA="})]
+    ("data", "text"),
+    [(None, None), (b"", ""), ("ü".encode(), "ü"), (b"\xff\x00", {"base64": "/wA="}), (b"a\0", {"base64": "YQA="})],
 )
 def test_bytes_come_back_from_a_file(data: bytes | None, text: Any) -> None:
     assert json_of_bytes(data) == text

@@ -17,6 +17,7 @@ from awoke.errors import ConfigError
 from awoke.observe import ledger
 from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
 from awoke.observe.ledger import Ledger
+from awoke.observe.logs import keep_audible
 from awoke.observe.metrics.recorder import Recorder
 from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.responder import Responder
@@ -140,6 +141,7 @@ class AppRunner(Steering):
         if not self.app.all_routes and not self.app.rpc.methods:
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
+        keep_audible()
         self.loaded.check_member()
         self.app.schemas.check()
         self._check_groups()
