@@ -128,7 +128,8 @@ class Shape(msgspec.Struct, frozen=True):
             raise ValueError(f"is no envelope: {error}") from None
         value = value if value is None else self._encoded("value", value)
         own = parts.headers.items() if isinstance(parts.headers, dict) else parts.headers
-        headers = [pair for pair in self.headers.items() if pair[0] not in dict(own)]
+        headers: list[tuple[str, str | bytes | None]] = []
+        headers += [pair for pair in self.headers.items() if pair[0] not in dict(own)]
         headers += [(name, header_value(name, each)) for name, each in own]
         return awoke.Record(value, self._key(parts.key), headers or None, parts.partition, parts.timestamp_ms)
 

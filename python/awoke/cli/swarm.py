@@ -92,7 +92,7 @@ def node_row(node: dict[str, Any]) -> tuple[str, ...]:
         str(node["node"]),
         str(node["pid"] or "-"),
         "quiet" if node["is_quiet"] and node["state"] == "up" else node["state"],
-        f"{node['memory_bytes'] / (1 << 20):.0f}",
+        f"{node['memory_bytes'] / (1 << 20):.0f}" if node["memory_bytes"] else "-",
         duration(node["oldest_job_s"]) if node["oldest_job_s"] else "-",
         str(node["assigned"]),
         "-" if node["lag"] is None else str(node["lag"]),

@@ -83,7 +83,7 @@ def deadline(timeout_s: float | None) -> Iterator[BlockDeadline]:
 def limited(timeout_s: float) -> float:
     """Returns the time that a call may take: that of its caller, of the call that is executed here, and of the block.
 
-    In seconds; negative when the time is over.
+    In seconds; negative where the time is over, and then no call is made.
     """
     executing, block = current.get(), until.get()
     if executing is not None:

@@ -12,6 +12,7 @@ import awoke
 from awoke.cli import produce as module
 from awoke.cli.produce import SentLines, Shape, key_of, opened, size_of
 from awoke.cli.tail import document
+from awoke.payloads.message import header_pairs
 from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
 from tests.support.messages import stored_message
@@ -78,7 +79,7 @@ def test_a_line_that_is_no_envelope_is_refused(line: bytes) -> None:
 def test_what_tail_prints_is_sent_as_it_was(message: awoke.Message[Any]) -> None:
     record = ENVELOPE.record(document(message).encode())
     sent = [None if each is None else each.encode() if isinstance(each, str) else each for each in record[:2]]
-    headers = [(name, each.encode() if isinstance(each, str) else each) for name, each in record.headers or ()]
+    headers = [(name, each.encode() if isinstance(each, str) else each) for name, each in header_pairs(record.headers)]
     assert (*sent, headers) == (message.value, message.key, list(message.headers))
     assert (record.partition, record.timestamp_ms) == (message.partition, message.timestamp_ms)
 

@@ -280,13 +280,13 @@ async def _token_of(token: str | TokenGiver) -> str:
     if not callable(token):
         return token
     try:
-        found = await elsewhere(lambda: _called(token))
+        found: Any = await elsewhere(lambda: _called(token))
     except Exception as error:  # User code ends here.
         text = f"no token: the function of BearerToken raised {type(error).__name__}; see the cause"
         raise RegistryUnauthorized(text) from error
     if not _is_token(found):
         raise RegistryUnauthorized("no token: the function of BearerToken returned no text that a header can carry")
-    return found
+    return str(found)
 
 
 def _called(function: TokenGiver) -> object:
