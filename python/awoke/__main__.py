@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 HEARD = (signal.SIGTERM, signal.SIGINT)
@@ -19,7 +20,7 @@ HEARD = (signal.SIGTERM, signal.SIGINT)
 
 def main() -> None:
     """Runs the command line, and ends the process."""
-    is_run = next((word for word in sys.argv[1:] if not word.startswith("-")), None) == "run"
+    is_run = is_command(sys.argv[1:], "run")
     if is_run:
         _open_streams()
         if os.getpid() == 1:
@@ -33,6 +34,16 @@ def main() -> None:
         if is_run:
             _keep(end.code)
         raise
+
+
+def is_command(words: Sequence[str], command: str) -> bool:
+    """Returns whether these words may be this command: options come before it, each with a value or without."""
+    for before, word in zip(("", *words), words, strict=False):
+        if word == command:
+            return True
+        if not word.startswith("-") and not before.startswith("-"):
+            return False
+    return False
 
 
 def _hear_early() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import BackgroundTasks, FastAPI, WebSocket, WebSocketDisconnect
+from fastapi.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 import awoke
@@ -130,6 +131,46 @@ def test_the_time_of_requests_has_a_limit_and_a_header_of_its_own(shop: Shop, mo
         assert client.get("/async/left", headers={TIMEOUT_HEADER: "1"}).json() <= 2
         assert client.get("/async/left", headers={"x-time": "1000"}).json() <= 1
         assert 1 < client.get("/async/left", headers={"x-time": "100000"}).json() <= 2
+
+
+def test_what_goes_on_after_a_response_has_begun_has_no_deadline(shop: Shop, mock_cluster: MockCluster) -> None:
+    """A stream and a background task; and a WebSocket, which is no request that has to be quick."""
+    api = FastAPI(lifespan=lifespan(new_app(mock_cluster), callers={shop.service.name: {}}))
+    api.add_middleware(CallsMiddleware, timeout_s=1)
+    left = dict[str, float]()
+
+    @api.get("/stream")
+    async def stream(shop: ShopCaller, background: BackgroundTasks) -> StreamingResponse:
+        left["request"] = await shop.acall("left")
+
+        async def parts() -> AsyncIterator[str]:
+            yield "begun "
+            left["stream"] = await shop.acall("left")
+            yield "over"
+
+        async def later() -> None:
+            left["background"] = await shop.acall("left")
+
+        background.add_task(later)
+        return StreamingResponse(parts(), background=background)
+
+    @api.websocket("/socket")
+    async def socket(websocket: WebSocket) -> None:
+        await websocket.accept()
+        left["socket"] = await websocket.app.state.shop.acall("left")
+        await websocket.close()
+
+    @api.get("/keep")
+    async def keep(shop: ShopCaller) -> None:
+        api.state.shop = shop
+
+    with served(api) as client:
+        client.get("/keep")
+        assert client.get("/stream").text == "begun over"
+        with client.websocket_connect("/socket") as connected, pytest.raises(WebSocketDisconnect):
+            connected.receive_text()
+    assert left["request"] <= 1
+    assert {name for name, left_s in left.items() if left_s > 1} == {"stream", "background", "socket"}
 
 
 def test_messages_and_calls_continue_the_trace_of_their_request(mock_cluster: MockCluster) -> None:

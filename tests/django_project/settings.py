@@ -21,4 +21,5 @@ POSTGRES: dict[str, Any] = {
     "CONN_HEALTH_CHECKS": True,
 }
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": DATABASE}
+POSTGRES["AUTOCOMMIT"] = "DATABASE_AUTOCOMMIT" not in os.environ
 DATABASES = {"default": POSTGRES if DATABASE.isdecimal() else SQLITE}

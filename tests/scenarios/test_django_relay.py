@@ -147,3 +147,15 @@ def test_rows_that_were_sent_by_a_process_that_died_are_not_sent_again(
     with Process("awoke_outbox", env=env, program=MANAGE) as refused:
         assert refused.wait() == 1
     assert "only PostgreSQL does" in refused.output
+
+
+def test_a_relay_that_hears_nothing_ends_and_says_why(mock_cluster: MockCluster, database: PostgresDatabase) -> None:
+    """Its transactions are never committed. Behind a pool that changes connections it would hear as little."""
+    topic = unique("outbox")
+    mock_cluster.create_topic(topic)
+    with fill(mock_cluster, database, topic, 20) as writer:
+        assert writer.wait() == 0, writer.output
+    env = environment(database.server, AWOKE_BOOTSTRAP_SERVERS=mock_cluster.bootstrap_servers, DATABASE_AUTOCOMMIT="no")
+    with Process("awoke_outbox", env=env, program=MANAGE) as process:
+        assert process.wait(120) != 0
+        assert "does not tell this relay of new rows" in process.output

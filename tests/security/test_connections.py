@@ -151,7 +151,7 @@ def test_a_lone_client_is_served_where_few_descriptors_are_left(
 
 def test_idle_clients_of_a_command_socket_delay_no_command(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = str(tmp_path / "s")
-    with open_process_socket(Commanded(), path), contextlib.ExitStack() as clients:
+    with open_process_socket(Commanded(), path, "shop:app"), contextlib.ExitStack() as clients:
         for _ in range(3 * CONNECTIONS_MAX):
             talk = clients.enter_context(socket.socket(socket.AF_UNIX))
             talk.connect(path)

@@ -97,7 +97,7 @@ def test_what_is_no_secret_is_shown() -> None:
     assert [name for name in OPEN if is_secret(name)] == []
     fields = {*Settings.__struct_fields__, *SwarmOptions.__struct_fields__, *methods.Options.__struct_fields__}
     secret = {"secret", "oauth_token", "console_secret"}
-    secret |= {"registry_key", "registry_key_password", "registry_password", "registry_token"}
+    secret |= {"registry_key", "registry_key_password", "registry_password", "registry_token", "registry_headers"}
     assert {name for name in fields if is_secret(name)} == secret
     assert all(is_secret(name) for name in (*SENSITIVE, *NAMED) if _native.is_secret(name))
 

@@ -15,7 +15,8 @@ import pytest
 import awoke
 from awoke.cli.swarm import ask
 from awoke.operate.commands import socket_file
-from awoke.operate.commands.socket_file import SocketFile, own_folder, socket_path
+from awoke.operate.commands.socket_file import SocketFile, own_folder_in
+from awoke.operate.commands.socket_paths import socket_path
 
 TARGET = "shop:app"
 
@@ -25,8 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """This user's folder below a folder of the test's."""
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    assert own_folder().parent == tmp_path
-    return own_folder()
+    return own_folder_in(tmp_path)
 
 
 def test_the_folder_is_made_with_mode_700(folder: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.M
     folder.mkdir(mode=0o700)
     uid = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: uid + 1)
-    folder.rename(own_folder())
+    folder.rename(own_folder_in(folder.parent))
     with pytest.raises(awoke.ConfigError, match="must be this user's"):
         SocketFile(socket_path(TARGET))
     with pytest.raises(awoke.ConfigError, match="must be this user's"):

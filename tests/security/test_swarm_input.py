@@ -294,7 +294,7 @@ def test_fuzz_a_supervisor_takes_any_message(watched: Watched, data: bytes, mark
 @given(WIRE)
 def test_fuzz_commands_are_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(awoke.ConfigError):
-        command = lines.command_of(data, None)
+        command = lines.command_of(data, None, "a:b")
         audit_of(command, CommandResult(verb=command.verb))
         checked(command.verb, command.arguments)
 

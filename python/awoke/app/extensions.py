@@ -15,6 +15,7 @@ from awoke.console.secret_names import names_of
 from awoke.declare.lifecycle import Runner
 from awoke.observe.metrics.recorder import Recorder
 from awoke.observe.process import ThisProcess
+from awoke.observe.web import http
 from awoke.observe.web.endpoint import Endpoint
 from awoke.operate.commands.actions import Actions
 from awoke.runtime.extension import Extension
@@ -67,7 +68,7 @@ class ServedMetrics(Extension):
             host, names = settings.metrics_host, settings.metrics_allowed_hosts
             self.endpoint = Endpoint(settings.metrics_port, self._runner, host, names)
             self.endpoint.start()
-            logger.info("metrics, health and threads at http://%s:%d", host, self.endpoint.port)
+            logger.info("metrics, health and threads at http://%s", http.authority(host, self.endpoint.port))
 
     def stop(self, timeout_s: float) -> None:
         """Closes the port, and gives OpenTelemetry no more values. Blocks while an answer is written, at most."""

@@ -29,7 +29,8 @@ class CallsMiddleware:
     """Middleware of ASGI: `api.add_middleware(CallsMiddleware)`.
 
     - No call over Kafka waits longer than the request has time. Its time stands in `timeout_header`, in milliseconds
-      (left out: the header of Envoy), and is at most `timeout_s`. A header that is no such number is ignored.
+      (left out: the header of Envoy), and is at most `timeout_s`. A header that is no such number is ignored. The time
+      is that until the response begins: the rest of a stream, background tasks and WebSockets have no deadline.
     - With the setting `tracing`, calls and messages continue the trace of the request.
     - An error of a call that reaches the middleware becomes its HTTP status, with the error's code as JSON. So does
       an error of Kafka's: 503 or 504, with its text in the log only. The rest goes on to the web application.
@@ -45,8 +46,9 @@ class CallsMiddleware:
         if scope["type"] not in ("http", "websocket"):
             await self._next(scope, receive, send)
             return
-        response = Response(send)
-        with deadline(self._time_of(scope)), continued_trace(scope):
+        time_s = self._time_of(scope) if scope["type"] == "http" else None
+        with deadline(time_s) as limit, continued_trace(scope):
+            response = Response(send, limit.lift)
             try:
                 await self._next(scope, receive, response.send)
             except AwokeError as error:
@@ -69,14 +71,16 @@ class CallsMiddleware:
 class Response:
     """The response of one request."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, on_begin: Callable[[], None]) -> None:
+        self._send, self._on_begin = send, on_begin
         self.has_begun = False
         """True if the client has got a status already."""
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Sends a part of the response."""
-        self.has_begun = True
+        if not self.has_begun:
+            self.has_begun = True
+            self._on_begin()
         await self._send(message)
 
     async def answer(self, error: AwokeError, status: int) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from awoke.cli.commands import command
-from awoke.cli.options import Socket
-from awoke.cli.output import say
+from awoke.cli.options import Quiet, Socket
+from awoke.cli.output import say, say_done
 from awoke.cli.swarm import ask
 from awoke.errors import ConfigError
 from awoke.operate.commands.verbs import verb_of
@@ -25,13 +25,14 @@ def act(
     ] = None,
     reason: Annotated[str, typer.Option(help="The reason, for the audit.")] = "",
     socket: Socket = None,
+    quiet: Quiet = False,
 ) -> None:
     """Execute a command of the console on this host: each is one record in the audit topic (console=True)."""
     if not reason.strip():
         raise ConfigError("an act needs a reason, for the audit: --reason TEXT", "--reason")
     words = dict(map(pair_of, arguments or ()))
     found = ask(target, socket, verb, reason=reason, **verb_of(verb).parsed(words))
-    say(str(found.get("text") or f"{verb} is done"))
+    say_done(str(found.get("text") or f"{verb} is done"), is_quiet=quiet)
     for stack in found.get("stacks", ()):
         names = (f"node {stack['node']}" if "node" in stack else "", stack["owner"], stack["name"])
         say("")

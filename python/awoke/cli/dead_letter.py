@@ -21,7 +21,7 @@ from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
 from awoke.cli.output import KEPT, ask, say, say_json
 from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import aligned, plural, time_of
-from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes, text
+from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
 from awoke.operate.dead_letters.replays import ReplayMemory, Sender
@@ -323,7 +323,7 @@ GROUPS: dict[str, Callable[[Letter], str]] = {
     "text": lambda letter: letter.error,
     "topic": lambda letter: letter.origin.topic,
     "handler": lambda letter: letter.origin.handler,
-    "key": lambda letter: text(letter.message.key),
+    "key": lambda letter: (letter.message.key or b"").decode(errors="backslashreplace"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -45,6 +46,10 @@ def command_line(words: Sequence[str]) -> typer.Typer:
     return commands.app
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The errors of a disk, to which standard output may lead."""
+
+
 def main() -> None:
     """Runs the command line. An error is one line, without a traceback unless `--traceback` is given."""
     output.take_any_text()
@@ -55,4 +60,10 @@ def main() -> None:
         sys.exit(failures.code_of(error))
     except BrokenPipeError:
         output.drop_the_rest()
+        sys.exit(EXIT_FAILED)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        output.drop_the_rest()
+        failures.show(AwokeError(f"the output can't be written: {error.strerror}"))
         sys.exit(EXIT_FAILED)

@@ -42,8 +42,14 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
 
 
 Socket = Annotated[
-    str | None, typer.Option(help="The UNIX socket for commands. By default a file of the user's, named after the app.")
+    str | None,
+    typer.Option(
+        help="The UNIX socket for commands. By default a file of the user's, named after the app and its folder."
+    ),
 ]
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if the command succeeds.")]
 
 
 def confirm(question: str, yes: bool) -> None:

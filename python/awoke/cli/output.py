@@ -5,7 +5,9 @@ All output is plain text: it has no control characters for the terminal, and `ri
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -22,9 +24,28 @@ def say(text: str, *, err: bool = False, keep: str = "") -> None:
     typer.echo(harmless(text, keep), err=err)
 
 
+def say_done(text: str, *, is_quiet: bool, err: bool = False) -> None:
+    """Writes what a command has done, unless its user wants to read of failures only."""
+    if not is_quiet:
+        say(text, err=err)
+
+
 def say_json(document: str) -> None:
-    """Writes a JSON document as one line."""
-    typer.echo(harmless_json(document))
+    """Writes a JSON document as one line. Characters that the encoding of the output lacks are escaped as in JSON."""
+    text, encoding = harmless_json(document), getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = NO_ASCII.sub(escaped_json, text)
+    typer.echo(text)
+
+
+NO_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def escaped_json(found: re.Match[str]) -> str:
+    """Returns a character as JSON writes it in ASCII: as one or two units of UTF-16."""
+    return json.dumps(found[0])[1:-1]
 
 
 def say_styled(text: str, style: str = "", *, err: bool = False, keep: str = "") -> None:
@@ -65,7 +86,14 @@ def ask(question: str) -> bool:
 
 
 def take_any_text() -> None:
-    """Makes streams escape characters that the terminal's encoding lacks: they would end the command with an error."""
+    """Makes streams escape characters that the terminal's encoding lacks: they would end the command with an error.
+
+    A stream that was closed before the start drops what is written, and has nothing to read. Its number is taken, so
+    that no connection gets it: what another library prints would be sent there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -73,5 +101,5 @@ def take_any_text() -> None:
 
 
 def drop_the_rest() -> None:
-    """Drops buffered output: its reader has gone, and the end of the process must not report that."""
+    """Drops buffered output: its reader has gone, or the disk is full. The end of the process must not report that."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

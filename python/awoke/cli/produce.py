@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import stat
@@ -17,11 +18,12 @@ import typer
 
 import awoke
 from awoke.cli.commands import command
-from awoke.cli.options import BootstrapServers, Kafka, pairs
-from awoke.cli.output import say
+from awoke.cli.options import BootstrapServers, Kafka, Quiet, pairs
+from awoke.cli.output import say_done
 from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import plural
 from awoke.errors import AwokeError
+from awoke.text.json_bytes import bytes_of_json
 
 if TYPE_CHECKING:
     from awoke.cli.encoding.documents import SubjectWriters, WriteDocument
@@ -52,15 +54,26 @@ class LineError(AwokeError):
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line that holds all parts of its message."""
+    """A line that holds all parts of its message, as `awoke tail --json` prints it.
+
+    Bytes that are no text are `{"base64": "…"}`, in the key, the value and the headers.
+    """
 
     value: msgspec.Raw
     """The value as written; text without its quotes, null for a tombstone."""
     key: Any = None
-    headers: dict[str, str | None] = {}
+    headers: dict[str, Any] | list[tuple[str, Any]] = {}
+    """A list of pairs may have a name twice."""
     partition: Annotated[int, msgspec.Meta(ge=0)] | None = None
     timestamp_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Milliseconds since 1970; null or nothing for the present time. librdkafka takes 0 for that, so 0 is refused."""
+    topic: str | None = None
+    """This and the rest say where `awoke tail` has read the message, and how; they are not sent."""
+    offset: int | None = None
+    key_schema: Any = None
+    value_schema: Any = None
+    key_note: str | None = None
+    value_note: str | None = None
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -108,26 +121,56 @@ class Shape(msgspec.Struct, frozen=True):
         try:
             parts = msgspec.json.decode(line, type=Envelope)
             value: Any = bytes(parts.value)
-            if value == b"null" or (value.startswith(b'"') and "value" not in self.encoders):
-                value = msgspec.json.decode(value)
-        except msgspec.DecodeError as error:
+            if value == b"null" or ("value" not in self.encoders and stands_for_bytes(value)):
+                document = msgspec.json.decode(value)
+                value = bytes_of_json(document) if isinstance(document, dict) else document
+        except (msgspec.DecodeError, ValueError) as error:
             raise ValueError(f"is no envelope: {error}") from None
         value = value if value is None else self._encoded("value", value)
-        headers = {**self.headers, **parts.headers}
+        own = parts.headers.items() if isinstance(parts.headers, dict) else parts.headers
+        headers: list[tuple[str, str | bytes | None]] = []
+        headers += [pair for pair in self.headers.items() if pair[0] not in dict(own)]
+        headers += [(name, header_value(name, each)) for name, each in own]
         return awoke.Record(value, self._key(parts.key), headers or None, parts.partition, parts.timestamp_ms)
 
     def _key(self, value: Any) -> str | bytes | None:
         is_encoded = value is not None and "key" in self.encoders
-        return self._encoded("key", msgspec.json.encode(value)) if is_encoded else key_text(value)
+        return self._encoded("key", msgspec.json.encode(value)) if is_encoded else key_of(value)
 
     def _encoded(self, part: Part, data: Any) -> Any:
         encode = self.encoders.get(part)
         return data if encode is None else encode(data)
 
 
-def key_text(value: Any) -> str | None:
-    """Returns the key of a JSON value: text as it is, none for null, JSON for other values."""
-    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+def stands_for_bytes(value: bytes) -> bool:
+    """Returns whether JSON is the text of a message, or its bytes as base64, and not the message itself."""
+    return value[:1] == b'"' or (b'"base64"' in value and is_base64(msgspec.json.decode(value)))
+
+
+def is_base64(document: Any) -> bool:
+    """Returns whether a JSON value stands for bytes that are no text."""
+    return isinstance(document, dict) and document.keys() == {"base64"}
+
+
+def key_of(value: Any) -> str | bytes | None:
+    """Returns the key of a JSON value: text and bytes as they are, none for null, JSON for other values."""
+    if value is None or isinstance(value, str):
+        return value
+    return bytes_of_json(value) if is_base64(value) else msgspec.json.encode(value).decode()
+
+
+def header_value(name: str, value: Any) -> str | bytes | None:
+    """Returns the value of a header.
+
+    Raises:
+        ValueError: It is neither text, bytes nor null, or its name can't be sent.
+    """
+    if "\0" in name:
+        raise ValueError(f"header {name!r}: Kafka's C client ends a name at a zero byte")
+    try:
+        return value if isinstance(value, str) else bytes_of_json(value)
+    except ValueError as error:
+        raise ValueError(f"header {name!r}: {error}") from None
 
 
 @command
@@ -150,6 +193,7 @@ def produce(
     registry_url: RegistryUrl = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
     """Send each line as a message, and wait until all are acknowledged. An empty line is an empty value."""
     check(json, envelope, key_field, key_separator)
@@ -168,7 +212,7 @@ def produce(
             sent = SentLines()
             refused = send(producer, topic, stream, shape, sent)
             sent.wait(0)
-    say(f"{plural(sent.delivered, 'message')} delivered to {topic}", err=True)
+    say_done(f"{plural(sent.delivered, 'message')} delivered to {topic}", is_quiet=quiet, err=True)
     problems = [str(error) for error in (refused, sent.failure()) if error is not None]
     if problems:
         raise AwokeError("; ".join(problems)) from (sent.first_error or refused)
@@ -207,6 +251,8 @@ def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, s
     name = "standard input" if stream.name == sys.stdin.fileno() else stream.name
     with progress(stream) as advance:
         for number, line in enumerate(stream, 1):
+            if number == 1:  # Editors of Windows begin a file with a byte order mark.
+                line = line.removeprefix(codecs.BOM_UTF8)
             try:
                 record = shape.record(line.removesuffix(b"\n").removesuffix(b"\r"))
                 handle = producer.produce(topic, record.value, **record.options)

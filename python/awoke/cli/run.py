@@ -18,7 +18,7 @@ from awoke.cli import failures
 from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.errors import AwokeError, ConfigError
-from awoke.operate.commands.socket_file import socket_path
+from awoke.operate.commands.socket_paths import note_at, socket_path
 from awoke.preconditions.extras import needs
 from awoke.settings import LoadedRun, RunSettings, Settings, load, load_run, place_of, unknown_variables
 from awoke.settings.fields import PORT_MAX
@@ -169,6 +169,7 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
     soft, hard = settings.memory_limit, settings.memory_hard_limit
     app_settings = load(of_app).values
     both = set(SwarmOptions.__struct_fields__) & set(RunSettings.__struct_fields__) - {"socket"}
+    socket = settings.socket or socket_path(target)
     options = SwarmOptions(
         **{**{name: getattr(settings, name) for name in both}, "nodes": settings.nodes or 1},
         target=target,
@@ -179,7 +180,8 @@ def _run_swarm(target: str, settings: RunSettings, of_app: Mapping[str, Any], em
         memory_hard_bytes=None if hard is None else bytes_of(hard),
         path=sys.path,
         arguments=sys.argv,
-        socket=settings.socket or socket_path(target),
+        socket=socket,
+        name=note_at(socket, target).name,
         metrics_port=app_settings.metrics_port,
         metrics_host=app_settings.metrics_host,
         metrics_allowed_hosts=app_settings.metrics_allowed_hosts,
@@ -207,7 +209,7 @@ def _run_alone(
         from awoke.console.web.serving import show_beside
 
         show_beside(app)
-    with open_process_socket(app, settings.socket or socket_path(target)):
+    with open_process_socket(app, settings.socket, target):
         code = app.run(
             bootstrap_servers=of_app["bootstrap_servers"],
             workers=of_app["workers"],

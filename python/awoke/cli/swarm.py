@@ -5,55 +5,61 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from awoke.cli.commands import command
-from awoke.cli.options import Socket
-from awoke.cli.output import say, say_json
+from awoke.cli.options import Quiet, Socket
+from awoke.cli.output import say, say_done, say_json
 from awoke.cli.tables import aligned
 from awoke.errors import ConfigError
 from awoke.operate.commands import client
-from awoke.operate.commands.socket_file import judge_folder, socket_path
+from awoke.operate.commands.socket_paths import find_socket, others_text
 from awoke.operate.commands.verbs import VERBS, Reach
+from awoke.settings import load_run
 from awoke.text.durations import duration
-
-RELOADED_WITHIN_S = 600.0
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
 Group = Annotated[str | None, typer.Option(metavar="NAME", help="The consumer group; left out, all groups of the app.")]
 
 
-def ask(
-    target: str, socket: str | None, command: str, within_s: float = client.ANSWER_WITHIN_S, **fields: Any
-) -> dict[str, Any]:
-    """Returns the answer of a swarm's supervisor, or of an app's single process. Blocks up to `within_s`.
+def ask(target: str, socket: str | None, command: str, within_s: float | None = None, **fields: Any) -> dict[str, Any]:
+    """Returns the answer of a swarm's supervisor, or of an app's single process.
+
+    Blocks up to `within_s`, or as long as the command may take.
+
+    The app is the one of this name in the working directory, or the one at the socket of the option, of the environment
+    or of awoke.toml.
 
     Raises:
         ConfigError: No process listens there, or the command is wrong.
         AwokeError: The process does not answer, or the command failed.
     """
+    socket = load_run({"socket": socket}).values.socket
     if socket is None and ":" not in target:
         raise ConfigError(f"{target!r} names no app: say MODULE:APP, as in {target}:app", "target")
-    path = socket or socket_path(target)
-    if socket is None:
-        with contextlib.suppress(OSError):  # Without the folder there is no process to ask: see below.
-            judge_folder(Path(path).parent)
+    path = socket or find_socket(target)
     try:
-        return client.ask(path, command, within_s, **fields)
+        return client.ask(path, command, within_s, target, **fields)
     except client.NothingListens as error:
         raise ConfigError(nothing_there(target, path, command, error.why), "socket") from None
+
+
+def tell(target: str, socket: str | None, command: str, is_quiet: bool, **fields: Any) -> None:
+    """Has a swarm execute a command, and prints its effect on one line; else as `ask`."""
+    found = ask(target, socket, command, **fields)
+    say_done(str(found.get("text") or f"{command} is done"), is_quiet=is_quiet)
 
 
 def nothing_there(target: str, path: str, command: str, why: str) -> str:
     """Returns the error text for a socket on which no process listens."""
     is_for_both = command in VERBS and VERBS[command].reach is not Reach.SWARM
     wanted, options = ("process or swarm", "") if is_for_both else ("swarm", " --nodes")
-    return f"no {wanted} of {target} listens at {path}: {why}; start it with awoke run {target}{options}"
+    others = others_text(target)
+    remedy = f"but {others}" if others else f"start it with awoke run {target}{options}"
+    return f"no {wanted} of {target} listens at {path}: {why}; {remedy}"
 
 
 @command
@@ -86,7 +92,7 @@ def node_row(node: dict[str, Any]) -> tuple[str, ...]:
         str(node["node"]),
         str(node["pid"] or "-"),
         "quiet" if node["is_quiet"] and node["state"] == "up" else node["state"],
-        f"{node['memory_bytes'] / (1 << 20):.0f}",
+        f"{node['memory_bytes'] / (1 << 20):.0f}" if node["memory_bytes"] else "-",
         duration(node["oldest_job_s"]) if node["oldest_job_s"] else "-",
         str(node["assigned"]),
         "-" if node["lag"] is None else str(node["lag"]),
@@ -113,15 +119,19 @@ def _remarks(found: dict[str, Any]) -> list[str]:
 
 
 @command
-def stop(target: Target, socket: Socket = None) -> None:
+def stop(target: Target, socket: Socket = None, quiet: Quiet = False) -> None:
     """Stop a swarm: running jobs finish, offsets are committed."""
-    ask(target, socket, "stop")
+    tell(target, socket, "stop", quiet)
 
 
 @command
-def quiet(target: Target, socket: Socket = None) -> None:
+def quiet(
+    target: Target,
+    socket: Socket = None,
+    says_nothing: Annotated[bool, typer.Option("--quiet", help="Print nothing if the command succeeds.")] = False,
+) -> None:
     """Make a swarm begin no new jobs, but keep its partitions. A reload ends that."""
-    ask(target, socket, "quiet")
+    tell(target, socket, "quiet", says_nothing)
 
 
 @command
@@ -130,26 +140,33 @@ def reload(
     socket: Socket = None,
     timeout_s: Annotated[
         float, typer.Option(help="The longest wait, in seconds. The reload itself continues.")
-    ] = RELOADED_WITHIN_S,
+    ] = VERBS["reload"].answers_within_s,
+    quiet: Quiet = False,
 ) -> None:
     """Import the app again, replace the nodes one by one, and wait until every node runs the new code."""
-    ask(target, socket, "reload", within_s=timeout_s)
+    tell(target, socket, "reload", quiet, within_s=timeout_s)
 
 
 @command
 def scale(
-    target: Target, nodes: Annotated[int, typer.Argument(help="The number of nodes.")], socket: Socket = None
+    target: Target,
+    nodes: Annotated[int, typer.Argument(help="The number of nodes.")],
+    socket: Socket = None,
+    quiet: Quiet = False,
 ) -> None:
     """Change the number of nodes."""
-    ask(target, socket, "scale", nodes=nodes)
+    tell(target, socket, "scale", quiet, nodes=nodes)
 
 
 @command
 def dump(
-    target: Target, node: Annotated[int, typer.Argument(help="The node's number.")], socket: Socket = None
+    target: Target,
+    node: Annotated[int, typer.Argument(help="The node's number.")],
+    socket: Socket = None,
+    quiet: Quiet = False,
 ) -> None:
     """Make a node write the stacks of all its threads to the log."""
-    ask(target, socket, "dump", node=node)
+    tell(target, socket, "dump", quiet, node=node)
 
 
 @command
@@ -159,10 +176,11 @@ def resume(
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     group: Group = None,
     socket: Socket = None,
+    quiet: Quiet = False,
 ) -> None:
     """Resume a partition that its route has paused, or that is stuck. A stuck one continues at its first message."""
     ask(target, socket, "resume", topic=topic, partition=partition, group=group)
-    say(f"resumed {topic}[{partition}]")
+    say_done(f"resumed {topic}[{partition}]", is_quiet=quiet)
 
 
 @command
@@ -173,7 +191,8 @@ def skip(
     offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The message's offset.")],
     group: Group = None,
     socket: Socket = None,
+    quiet: Quiet = False,
 ) -> None:
     """Skip a message that fails and blocks its partition. The partition continues after it."""
     ask(target, socket, "skip", topic=topic, partition=partition, offset=offset, group=group)
-    say(f"{topic}[{partition}] continues after offset {offset}")
+    say_done(f"{topic}[{partition}] continues after offset {offset}", is_quiet=quiet)

@@ -17,6 +17,7 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, write_raw
 from awoke.cli.registry_options import RegistryUrl, registry_at
+from awoke.text.json_bytes import json_of_bytes
 from awoke.text.printable import printable
 
 if TYPE_CHECKING:
@@ -199,18 +200,13 @@ def document(message: awoke.Message[Any]) -> str:
 
 
 def parts_of(message: awoke.Message[Any], key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Returns all parts of a message, as its documents have them."""
+    """Returns all parts of a message, as its documents have them; `awoke produce --envelope` reads them."""
     return {
         "topic": message.topic,
         "partition": message.partition,
         "offset": message.offset,
         "timestamp_ms": message.timestamp_ms,
-        "key": None if key is None else text(key),
-        "headers": [[name, None if each is None else text(each)] for name, each in message.headers],
-        "value": None if value is None else text(value),
+        "key": json_of_bytes(key),
+        "headers": [[name, json_of_bytes(each)] for name, each in message.headers],
+        "value": json_of_bytes(value),
     }
-
-
-def text(value: bytes | None) -> str:
-    """Returns bytes as text for JSON, with backslash escapes for bytes that are no UTF-8."""
-    return "" if value is None else value.decode(errors="backslashreplace")

@@ -12,6 +12,7 @@ from awoke.cli.options import Socket
 from awoke.cli.output import say_json, show_table
 from awoke.cli.swarm import ask
 from awoke.errors import AwokeError, ConfigError
+from awoke.observe.web.http import authority
 from awoke.text.printable import printable
 
 TIMEOUT_S = 5.0
@@ -76,7 +77,7 @@ def served_at(host: str, port: int) -> list[ThreadLine]:
     import urllib.error
     import urllib.request
 
-    url = f"http://{host}:{port}/threads"
+    url = f"http://{authority(host, port)}/threads"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
             return msgspec.json.decode(answer.read(), type=list[ThreadLine])

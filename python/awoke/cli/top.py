@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import getpass
 import os
 import re
 import select
@@ -24,6 +23,7 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import is_terminal
 from awoke.errors import AwokeError, ConfigError
+from awoke.operate.commands.audit import name_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,7 +68,7 @@ def top(
     with Commander(name, settings=settings, name="awoke top") as commander:
 
         def send(wanted: TopCommand) -> str:
-            who, reason = getpass.getuser(), wanted.reason
+            who, reason = name_of(os.getuid()), wanted.reason
             return commander.send(wanted.node, wanted.verb, who=who, reason=reason, **wanted.arguments).text
 
         shown = Top(read_view(name, settings))

@@ -8,9 +8,9 @@ import typer
 
 import awoke
 from awoke.cli.commands import group
-from awoke.cli.options import BootstrapServers, Kafka, pairs
-from awoke.cli.output import say, show_table
-from awoke.errors import ConfigError, KafkaError
+from awoke.cli.options import BootstrapServers, Kafka, Quiet, pairs
+from awoke.cli.output import say, say_done, show_table
+from awoke.errors import AwokeError, ConfigError, KafkaError
 from awoke.settings import load
 
 app = group("topics", "Create, list, describe, alter and delete topics.")
@@ -20,19 +20,28 @@ Name = Annotated[str, typer.Argument(help="The topic's name.")]
 
 @app.command("create")
 def create(
-    name: Name,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics' names.")],
     partitions: Annotated[int, typer.Option(help="Their number; -1 for the brokers' default.")] = -1,
     replicas: Annotated[int, typer.Option(help="Their number; -1 for the brokers' default.")] = -1,
     config: Annotated[list[str] | None, typer.Option(help="A setting of the topic, name=value; several times.")] = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Create a topic."""
+    """Create one topic, or several with the same settings. If one can't be created, the others are all the same."""
     settings = pairs(config, "--config")
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
+    errors = []
     with awoke.Admin(settings=loaded) as admin:
-        admin.create_topic(name, partitions=partitions, replicas=replicas, config=settings)
-    say(f"topic {name} created")
+        for name in dict.fromkeys(names):
+            try:
+                admin.create_topic(name, partitions=partitions, replicas=replicas, config=settings)
+            except KafkaError as error:
+                errors.append(error)
+            else:
+                say_done(f"topic {name} created", is_quiet=quiet)
+    if errors:
+        raise errors[0] if len(errors) == 1 else AwokeError("; ".join(map(str, errors)))
 
 
 @app.command("list")
@@ -86,6 +95,7 @@ def alter(
     ] = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
     """Add partitions to a topic, and change its settings. Settings that are not named stay as they are."""
     changes: dict[str, str | None] = {**pairs(config, "--config"), **dict.fromkeys(default or ())}
@@ -96,13 +106,13 @@ def alter(
         if partitions is not None:
             admin.create_partitions(name, partitions)
         admin.alter_configs(name, changes)
-    say(f"topic {name} altered")
+    say_done(f"topic {name} altered", is_quiet=quiet)
 
 
 @app.command("delete")
-def delete(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+def delete(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None, quiet: Quiet = False) -> None:
     """Delete a topic."""
     loaded = load({"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}).values
     with awoke.Admin(settings=loaded) as admin:
         admin.delete_topic(name)
-    say(f"topic {name} deleted")
+    say_done(f"topic {name} deleted", is_quiet=quiet)

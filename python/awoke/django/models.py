@@ -18,7 +18,9 @@ class OutboxMessage(models.Model):
     key = models.BinaryField(null=True)
     value = models.BinaryField(null=True)
     headers = models.JSONField(default=list)
-    """Pairs of a name and a text."""
+    """Pairs of a name and a value: text, bytes as base64, or null."""
+    partition = models.IntegerField(null=True)
+    timestamp_ms = models.BigIntegerField(null=True)
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:

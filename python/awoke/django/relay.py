@@ -6,7 +6,8 @@ Its loop, in `Relay.run`:
 2. opens a transactional producer, which ends what an earlier relay had not committed, and reads the *marker*: the last
    message of the marker's topic, which names the rows of the last transaction that was committed;
 3. deletes these rows: the relay that sent them may have died before it could;
-4. sends the next rows and a marker in one transaction of Kafka, then deletes the rows; again, until there are none;
+4. sends the next rows and a marker in one transaction of Kafka, then deletes the rows; again, until there are none.
+   The first time it then tries whether it hears of rows: a pool between it and the server may keep it from that;
 5. waits until PostgreSQL tells of new rows, or the relay is to stop. After an error, from the beginning, with a
    back-off.
 """
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import select
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import DatabaseError, connections
@@ -28,6 +30,7 @@ from awoke.declare.starts import Start
 from awoke.django.models import OutboxMessage
 from awoke.django.outbox import CHANNEL
 from awoke.errors import AwokeError, ConfigError, UnknownTopic
+from awoke.text.json_bytes import bytes_of_json
 from awoke.waiting.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -35,10 +38,21 @@ logger = logging.getLogger(__name__)
 ROWS_MAX = 500
 """The most rows of one transaction."""
 UID_BYTES = 16
+ECHO = "awoke_outbox_echo"
+"""The channel on which a relay tries whether it hears what is told."""
+ECHO_WITHIN_S = 10.0
+LOST_AFTER_S = 30
+"""A connection on which nothing comes is tried after this time. The system's own time is two hours, in which a relay
+would listen on a connection that a firewall, or a server that was cut off, has forgotten."""
+TRY_EVERY_S, TRIES = 10, 3
 LOCK = 0x61776F6B65
 """The number of PostgreSQL's advisory lock."""
 MARKERS: tuple[Start, ...] = (-10, -1_000, "earliest")
 """Where the last marker is looked for: transactions that were aborted may follow it."""
+
+
+class NotHeard(ConfigError):
+    """The server tells of new rows, and this relay does not hear it: it would wait for ever."""
 
 
 class Relay:
@@ -77,7 +91,7 @@ class Relay:
         Errors of Kafka and of the database are logged, and tried again.
 
         Raises:
-            ConfigError: another database: call `run_once` there.
+            ConfigError: another database: call `run_once` there; or the server can't tell this relay of new rows.
         """
         if self._connection.vendor != "postgresql":
             text = f"the database {self._using!r} does not tell of new rows: only PostgreSQL does; use --once here"
@@ -88,6 +102,8 @@ class Relay:
                 try:
                     for _ in self._sessions():
                         failures = 0
+                except NotHeard:
+                    raise
                 except (AwokeError, DatabaseError) as error:
                     failures += 1
                     logger.error("the outbox is not sent now, and tried again: %s", error)
@@ -101,13 +117,33 @@ class Relay:
     def _sessions(self) -> Iterator[int]:
         """Sends until the relay stops, on one connection to the database; yields the rows of each round."""
         with self._connection.cursor() as cursor:
+            notice_loss(self._connection.connection.fileno(), self._connection.settings_dict.get("OPTIONS", {}))
             if not self._lock(cursor):
                 return
             cursor.execute(f"LISTEN {CHANNEL}")
         with self._producer() as producer:
+            yield self._send_all(producer)
+            self._check_hearing()
             while not self._is_stopping:
                 yield self._send_all(producer)
                 self._wait_for_rows()
+
+    def _check_hearing(self) -> None:
+        """Tells itself something, and waits until it hears it. Blocks.
+
+        Raises:
+            NotHeard: It does not hear it.
+        """
+        raw = self._connection.connection
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"LISTEN {ECHO}")
+            cursor.execute(f"NOTIFY {ECHO}")
+        if not any(notice.channel == ECHO for notice in raw.notifies(timeout=ECHO_WITHIN_S)):
+            text = (
+                f"the database {self._using!r} does not tell this relay of new rows: connect it without a pool that "
+                "changes connections between transactions (pgbouncer), and with AUTOCOMMIT"
+            )
+            raise NotHeard(text, "outbox")
 
     def _lock(self, cursor: Any) -> bool:
         """Waits for the lock of the relays, which ends with the connection; returns false if the relay stops."""
@@ -183,8 +219,14 @@ class Relay:
         while not self._is_stopping and (rows := self._next()):
             with producer.transaction() as messages:
                 for row in rows:
-                    headers = [(name, text) for name, text in row.headers]
-                    messages.produce(row.topic, _bytes(row.value), key=_bytes(row.key), headers=headers)
+                    messages.produce(
+                        row.topic,
+                        _bytes(row.value),
+                        key=_bytes(row.key),
+                        headers=[(name, bytes_of_json(each)) for name, each in row.headers],
+                        partition=row.partition,
+                        timestamp_ms=row.timestamp_ms,
+                    )
                 messages.produce(self._name, b"".join(row.uid.bytes for row in rows), key=self._name)
             OutboxMessage.objects.using(self._using).filter(pk__in=[row.pk for row in rows]).delete()
             sent += len(rows)
@@ -192,6 +234,18 @@ class Relay:
 
     def _next(self) -> Sequence[OutboxMessage]:
         return list(OutboxMessage.objects.using(self._using).order_by("id")[: self._rows_max])
+
+
+def notice_loss(descriptor: int, options: Mapping[str, Any]) -> None:
+    """Makes the system notice within a minute that a connection is lost, unless its options say other times."""
+    if any(name.startswith("keepalives") or name == "tcp_user_timeout" for name in options):
+        return
+    with socket.socket(fileno=os.dup(descriptor)) as connection:
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in (("IDLE", LOST_AFTER_S), ("INTVL", TRY_EVERY_S), ("CNT", TRIES)):
+                if hasattr(socket, f"TCP_KEEP{name}"):
+                    connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, f"TCP_KEEP{name}"), value)
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -24,9 +24,12 @@ __all__ = [
     "WithContext",
     "add_context",
     "context",
+    "keep_audible",
     "set_up",
     "set_up_if_mute",
 ]
+
+logger = logging.getLogger(__name__)
 
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 FORMATS = ("console", "json")
@@ -143,6 +146,23 @@ class _NodeFormatter(ConsoleFormatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  The name is Python's.
         node = ThisProcess.node
         return super().formatMessage(record) if node is None else f"node-{node} {super().formatMessage(record)}"
+
+
+def keep_audible() -> None:
+    """Enables awoke's loggers that a logging configuration has disabled.
+
+    `logging.config` disables all loggers that there are and that it does not name, unless it is told not to. Failures
+    of messages would be silent then. A level silences a logger, and is left alone.
+    """
+    loggers = [each for name, each in logging.root.manager.loggerDict.items() if f"{name}.".startswith("awoke.")]
+    disabled = [each for each in loggers if isinstance(each, logging.Logger) and each.disabled]
+    for each in disabled:
+        each.disabled = False
+    if disabled:
+        logger.warning(
+            "a logging configuration had disabled the loggers of awoke: they are on again; set "
+            "disable_existing_loggers to False in it, and a level for awoke to hear less"
+        )
 
 
 def set_up_if_mute() -> None:

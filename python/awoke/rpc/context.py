@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 
@@ -44,24 +45,38 @@ def current_call() -> IncomingCall:
     return call
 
 
-until: ContextVar[float | None] = ContextVar("awoke_until", default=None)
-"""The time on awoke's clock at which the calls of a block must have ended."""
+class BlockDeadline:
+    """The deadline of a block, in all tasks and threads to which its context goes."""
+
+    def __init__(self, timeout_s: float | None, outer: BlockDeadline | None) -> None:
+        self._until_s = math.inf if timeout_s is None else monotonic_s() + timeout_s
+        self._outer = outer
+
+    def lift(self) -> None:
+        """Ends it before its block ends: what still runs then is no longer a part of what had to be quick."""
+        self._until_s = math.inf
+
+    def left_s(self) -> float:
+        """Returns the time until it, or until that of an outer block; infinite where there is none."""
+        own_s = self._until_s - monotonic_s()
+        return own_s if self._outer is None else min(own_s, self._outer.left_s())
+
+
+until: ContextVar[BlockDeadline | None] = ContextVar("awoke_until", default=None)
+"""The time at which the calls of a block must have ended."""
 
 
 @contextlib.contextmanager
-def deadline(timeout_s: float | None) -> Iterator[None]:
+def deadline(timeout_s: float | None) -> Iterator[BlockDeadline]:
     """Ends every call that is made within the block at the latest `timeout_s` from now; None changes nothing.
 
     Of blocks within each other the earliest deadline counts. It goes with the context, so with the task: use it
-    in one, not across several.
+    in one, not across several. Tasks that are made in the block have it, too, until it is lifted.
     """
-    if timeout_s is None:
-        yield
-        return
-    outer_s, until_s = until.get(), monotonic_s() + timeout_s
-    token = until.set(until_s if outer_s is None else min(outer_s, until_s))
+    block = BlockDeadline(timeout_s, until.get())
+    token = until.set(block)
     try:
-        yield
+        yield block
     finally:
         until.reset(token)
 
@@ -69,9 +84,9 @@ def deadline(timeout_s: float | None) -> Iterator[None]:
 def limited(timeout_s: float) -> float:
     """Returns the time that a call may take: that of its caller, of the call that is executed here, and of the block.
 
-    In seconds; negative when the time is over.
+    In seconds; negative where the time is over, and then no call is made.
     """
-    executing, until_s = current.get(), until.get()
+    executing, block = current.get(), until.get()
     if executing is not None:
         timeout_s = min(timeout_s, executing.remaining_s)
-    return timeout_s if until_s is None else min(timeout_s, until_s - monotonic_s())
+    return timeout_s if block is None else min(timeout_s, block.left_s())

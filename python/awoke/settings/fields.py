@@ -79,7 +79,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics_port: int | None = None
     """The port on which metrics and health are served over HTTP; 0 is a free port, None serves nothing."""
     metrics_host: str = "127.0.0.1"
-    """The address on which metrics and health are served."""
+    """The address on which metrics and health are served; `::` is all of them, of IPv4 as well as IPv6."""
     metrics_allowed_hosts: str = ""
     """Names by which clients may ask there, comma-separated, beside IP addresses, `localhost` and `metrics_host`."""
     registry_url: str | None = None
@@ -88,12 +88,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The user at the registry; with `registry_oauth_url` the client's id there."""
     registry_password: str | None = None
     """The user's password, or the client's secret."""
-    registry_token: str | None = None
-    """A bearer token for the registry, instead of user and password."""
+    registry_token: Any = None
+    """A bearer token for the registry, instead of user and password. In code also a function, `def` or `async def`,
+    that returns one: it is called before each request, and should keep its token while that is valid."""
     registry_oauth_url: str | None = None
     """Where the client gets its tokens for the registry (OAuth client credentials)."""
     registry_oauth_scope: str | None = None
     """The scope that it asks for there."""
+    registry_headers: dict[str, str] | str | None = None
+    """Headers of each request to the registry, as `{"target-sr-cluster": "lsrc-1"}`; in one text `name=value`,
+    separated by commas."""
     registry_ca: str | None = None
     """A PEM file with the certificates that sign the registry's own; None for those of the system."""
     registry_certificate: str | None = None
@@ -139,8 +143,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.instance_id is not None and not self.instance_id.strip():
             raise ConfigError("setting 'instance_id': is empty", "instance_id")
         check_function(self.oauth_token)
+        token = self.registry_token
+        if not (token is None or isinstance(token, str) or callable(token)):
+            raise ConfigError("setting 'registry_token': is a text, or a function that returns one", "registry_token")
+        self.headers_of_registry()
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+
+    def headers_of_registry(self) -> dict[str, str]:
+        """Returns the headers of each request to the registry.
+
+        Raises:
+            ConfigError: The text is no list of names and values.
+        """
+        given = self.registry_headers
+        if not isinstance(given, str):
+            return dict(given or {})
+        headers = {}
+        for word in filter(None, (each.strip() for each in given.split(","))):
+            name, equals, value = word.partition("=")
+            if not equals or not name.strip():
+                # Not quoted: it may be a secret.
+                text = "setting 'registry_headers': is name=value, separated by commas; a part has no name or no value"
+                raise ConfigError(text, "registry_headers")
+            headers[name.strip()] = value.strip()
+        return headers
 
     def allowed_commands(self) -> frozenset[str]:
         """Returns the names of the commands that the process takes from a console; `*` stands for all of them."""
@@ -183,7 +210,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     nodes: int | None = None
     """The number of processes of a swarm; None runs the app in a single process."""
     memory_limit: str | None = None
-    """A node that uses more memory is replaced in order, as in `512M`."""
+    """A node that uses more memory is replaced in order, as in `512M` or `512Mi`."""
     memory_hard_limit: str | None = None
     """A node that uses more memory is killed."""
     hang_after_s: float = 300.0
@@ -204,7 +231,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """True: the nodes of a swarm are forked from one import of the app. False: each imports it. None: each imports it
     if the import starts threads that a fork would lose."""
     socket: str | None = None
-    """The path of the UNIX socket for commands; None is a file of the user's, named after the app."""
+    """The path of the UNIX socket for commands; None is a file of the user's, named after the app and its folder."""
 
     def __post_init__(self) -> None:
         if self.log_level.upper() not in logging.getLevelNamesMapping():

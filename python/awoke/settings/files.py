@@ -22,8 +22,13 @@ def files(directory: Path) -> Iterable[tuple[str, dict[str, Any]]]:
         if not file.is_file():
             continue
         try:
-            table: Any = tomllib.loads(file.read_bytes().decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            # Editors of Windows begin a file with a byte order mark, which TOML does not have.
+            table: Any = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise ConfigError(f"{name}: can't be read: {error.strerror}", name) from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"{name}: is no TOML: it is not UTF-8; save it in that encoding", name) from None
+        except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{name}: is no TOML: {error}", name) from None
         for key in path:
             table = table.get(key, {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,7 +87,7 @@ def clear(text: str) -> str:
 def of_address(address: str) -> str:
     """Returns where the address of the brokers was set."""
     variable = environment.variable_of("bootstrap_servers")
-    if address == os.environ.get(variable):
+    if address == environment.variables().get(variable):
         return f"from {variable}"
     for name, table in files(Path()):
         if address == table.get("bootstrap_servers"):
@@ -105,7 +104,7 @@ def unknown_property(text: str, name: str) -> str:
 def of_property(name: str) -> str:
     """Returns where a property of librdkafka was set."""
     variable = environment.KAFKA_PREFIX + name.upper().replace(".", "_")
-    if variable in os.environ:
+    if variable in environment.variables():
         return f"from {variable}"
     for file, table in files(Path()):
         if name in table.get("kafka", {}):

@@ -32,8 +32,8 @@ Answer = Callable[[CommandResult], object]
 class CommandSocket:
     """Takes the commands of clients. For the supervisor's thread; does not block."""
 
-    def __init__(self, path: str, loop: Loop, questions: Questions, commands: SwarmCommands) -> None:
-        self.path = path
+    def __init__(self, path: str, target: str, loop: Loop, questions: Questions, commands: SwarmCommands) -> None:
+        self.path, self._target = path, target
         self._loop, self._questions, self._commands = loop, questions, commands
         self._listener: SocketListener | None = None
         """None until it is open."""
@@ -57,7 +57,7 @@ class CommandSocket:
         """Executes a command, and answers it now or later. A wrong one is answered with the reason."""
         peer, began_ms = None if self._listener is None else self._listener.peer, _time.wall_ms()
         try:
-            command = lines.command_of(line, peer)
+            command = lines.command_of(line, peer, self._target)
         except ConfigError as error:
             respond(lines.line_of(CommandResult(verb="", result="invalid_argument", text=str(error))))
             return

@@ -42,7 +42,7 @@ class SwarmEndpoint:
         if self._options.metrics_port is not None:
             host = self._options.metrics_host
             web = http.listening_socket(host, self._options.metrics_port)
-            logger.info("health and metrics at http://%s:%d", host, web.getsockname()[1])
+            logger.info("health and metrics at http://%s", http.authority(host, web.getsockname()[1]))
             names = http.names_in(self._options.metrics_allowed_hosts, host)
             self._listener = HttpListener(self._loop, web, names, self._on_http)
 

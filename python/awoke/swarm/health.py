@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from awoke.errors import ConfigError
 from awoke.observe.web.deadlines import Deadline, Deadlines
+from awoke.settings.loading import memory_limit_bytes
 from awoke.swarm import linux
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
@@ -44,6 +47,35 @@ class HealthHost(Protocol):
 
     def kill(self, node: NodeHandle, why: str) -> None:
         """Kills a node."""
+
+
+def check_limits(options: SwarmOptions) -> None:
+    """Checks that the memory limits of a swarm can be kept here.
+
+    Raises:
+        ConfigError: The memory of a process can't be read: no limit would ever be reached.
+    """
+    soft, hard = options.memory_soft_bytes, options.memory_hard_bytes
+    if soft is None and hard is None:
+        return
+    if linux.resident_bytes(os.getpid()) == 0:
+        text = "the memory of a process can't be read (/proc/self/statm), so no memory limit can be kept: leave it out"
+        raise ConfigError(text, "memory_limit")
+    if soft is not None and linux.proportional_bytes(os.getpid()) is None:
+        logger.warning(
+            "the system does not tell shared memory (/proc/self/smaps_rollup): for memory_limit, each node counts with "
+            "all that it shares with the others"
+        )
+    of_container = memory_limit_bytes()
+    least = min(each for each in (soft, hard) if each is not None)
+    if of_container is not None and least * options.nodes > of_container:
+        logger.warning(
+            "memory_limit is %d MB for each of %d nodes, and the limit of the container is %d MB: the kernel may kill "
+            "a node before it is replaced",
+            least >> 20,
+            options.nodes,
+            of_container >> 20,
+        )
 
 
 class NodeHealth:
@@ -98,7 +130,7 @@ class NodeHealth:
             if not all(each.state.is_settled for each in self._nodes.values()):
                 return  # One at a time.
             # The resident size counts shared memory in every process. Only the node's share of it counts here.
-            own_bytes = linux.proportional_bytes(node.pidfd.pid)
+            own_bytes = linux.proportional_bytes(node.pidfd.pid) or resident_bytes
             if own_bytes > soft:
                 logger.warning("node %d has %d MB: it is replaced in order", node.number, own_bytes >> 20)
                 self._host.stop(node)

@@ -86,22 +86,25 @@ def _descriptors(kind: str) -> Iterator[tuple[int, str]]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Returns the resident memory of a process in bytes, shared pages included; 0 if it has gone."""
+    """Returns the resident memory of a process in bytes, shared pages included; 0 if it has gone, or can't be read."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
         return 0
 
 
-def proportional_bytes(pid: int) -> int:
-    """Returns the memory of a process in bytes, with its share of each shared page; 0 if it has gone."""
+def proportional_bytes(pid: int) -> int | None:
+    """Returns the memory of a process in bytes, with its share of each shared page; None if that can't be read.
+
+    Some kernels and sandboxes do not tell it, and it can't be read of a process that has gone.
+    """
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    return 0
+    return None
 
 
 def end_children() -> None:

@@ -86,7 +86,7 @@ def main(descriptor: int, supervisor: int, trial: int | None = None) -> int:
         except BaseException:
             control.send(protocol.encode(protocol.Refused(traceback.format_exc(limit=-5)[-protocol.TEXT_MAX :])))
             return EXIT_CONFIGURATION
-        single = _single(app)
+        single = _single(app, options)
         if _is_to_begin_anew(options, left):
             _begin_anew(control, supervisor, ImportResult(options, single))
         load = _as_imported(app)
@@ -199,11 +199,14 @@ def _as_imported(app: App) -> Callable[[], App]:
     return lambda: app
 
 
-def _single(app: App) -> str:
+def _single(app: App, options: SwarmOptions) -> str:
     """Returns the reason why only one node may run the app; empty where any number may."""
     for route in app.all_routes:
         if route.partitions:
-            return f"route {route.topic!r}: each process reads partitions={list(route.partitions)}"
+            why = f"each node would read partitions={list(route.partitions)}, and process each message once more"
+            return f"route {route.topic!r}: {why}; run one node, or leave partitions=… out"
+    if "group.instance.id" in app.settings.kafka or "group.instance.id" in options.kafka:
+        return "group.instance.id is one name for all nodes, of which each would end the other: set instance_id"
     return ""
 
 

@@ -348,4 +348,4 @@ class MoldControl:
 
 def several_nodes(single: str, nodes: int) -> str:
     """Returns the reason why an app can't run on several nodes."""
-    return f"{single}: {nodes} nodes would process each message {nodes} times; run one node, or leave partitions=… out"
+    return f"{nodes} nodes can't run the app: {single}"

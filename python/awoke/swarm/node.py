@@ -7,6 +7,7 @@ import faulthandler
 import gc
 import logging
 import os
+import re
 import select
 import signal
 import socket
@@ -28,6 +29,7 @@ from awoke.operate.commands.client import SupervisorSocket
 from awoke.operate.commands.views import CommandResult, OperatorCommand, StackOfThread
 from awoke.runtime.process.ending import LATE_S, ProcessEnd
 from awoke.runtime.process.inbox import Inbox
+from awoke.runtime.process.joining import is_name_taken
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import wait_and_stop
 from awoke.swarm import linux, protocol
@@ -197,7 +199,8 @@ class Node:
         self._say(protocol.NodeReady())
         code = wait_and_stop(server, self._heard)
         if server.fatal_error is not None:
-            self._say(protocol.StartFailed(text_of(server.fatal_error)[: protocol.TEXT_MAX]))
+            error = server.fatal_error
+            self._say(protocol.StartFailed(text_of(error)[: protocol.TEXT_MAX], is_name_taken(error)))
         return code
 
     def _on_assigned(self, server: AppRunner, event: PartitionsAssigned) -> None:
@@ -223,7 +226,8 @@ class Node:
         return self._name() if is_classic and wants_name else None
 
     def _name(self) -> str:
-        return f"{socket.gethostname()}.{os.path.basename(self._options.socket)}.{self._number}"
+        parts = (socket.gethostname(), os.path.basename(self._options.socket), self._options.name)
+        return ".".join((*(re.sub(r"[^A-Za-z0-9._-]", "-", part) for part in parts if part), str(self._number)))
 
     def _say(self, message: protocol.NodeSays) -> None:
         with contextlib.suppress(OSError):

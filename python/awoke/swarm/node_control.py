@@ -286,7 +286,7 @@ class NodeControl:
             case protocol.BrokerConnections(text=text):
                 node.why_not_ready = text
             case protocol.StartFailed():
-                node.fail(message.text)
+                node.fail(message.text, is_name_taken=message.is_name_taken)
             case protocol.NodeAnswered():
                 self._questions.on_answer(node.number, message)
 
@@ -345,7 +345,7 @@ class NodeControl:
             while node.control is not None and (data := node.control.recv(protocol.MESSAGE_MAX)):
                 message = protocol.decode_node(data)
                 if isinstance(message, protocol.StartFailed):
-                    node.fail(message.text)
+                    node.fail(message.text, is_name_taken=message.is_name_taken)
 
     def reap_strays(self) -> None:
         """Reaps processes that nodes have left behind: they became children of this process.
@@ -422,6 +422,12 @@ class NodeControl:
         """Starts a failed node again: at once, after a back-off, or not at all, and then the swarm ends."""
         if not node.failure:
             node.fail(end_of(node.exit_code, node.ran_s))
+        if node.is_name_taken:
+            logger.error(
+                "the swarm ends: another one has the names of its nodes. node %d: %s", node.number, node.failure
+            )
+            self._host.end_swarm(EXIT_CONFIGURATION)
+            return
         if self.roll.on_node_failed(node, node.failure):
             self.start(node)
             return

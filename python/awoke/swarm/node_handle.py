@@ -44,6 +44,8 @@ class NodeHandle:
         self.last_error = ""
         self.failure = ""
         """The reason why the present process failed; empty if unknown."""
+        self.is_name_taken = False
+        """True if another process has the name of the present one."""
         self.exit_code, self.ran_s = 0, 0.0
         """The exit code of its last process, negative for a signal, and the run time. Set when it was reaped."""
         self.mold = 0
@@ -52,7 +54,7 @@ class NodeHandle:
     def begin(self, control: socket.socket, mold: int) -> None:
         """Prepares the handle for a process that a mold is asked for."""
         self.control, self.mold = control, mold
-        self.vitals, self.assigned_ns, self.failure = None, 0, ""
+        self.vitals, self.assigned_ns, self.failure, self.is_name_taken = None, 0, "", False
         self.assigned = 0
         self.is_quiet, self.why_not_ready = False, ""
         self.began_s = self.heard_s = monotonic_s()
@@ -75,9 +77,10 @@ class NodeHandle:
         """Signals its process; returns false if there is none."""
         return self.pidfd is not None and self.pidfd.send(number)
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str, *, is_name_taken: bool = False) -> None:
         """Records the reason why its process fails."""
         self.failure = self.last_error = why[:TEXT_MAX]
+        self.is_name_taken = is_name_taken
 
     def close(self) -> None:
         """Closes its descriptors."""

@@ -48,6 +48,8 @@ class SwarmOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The supervisor's `sys.argv`, which the app's code may read."""
     socket: str
     """The path of the UNIX socket for commands."""
+    name: str = ""
+    """Tells this swarm apart from those of the same app on other machines: see `socket_paths.note_at`."""
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     metrics_allowed_hosts: str = ""
@@ -82,16 +84,17 @@ def interpreter_options() -> list[str]:
     return found
 
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def bytes_of(text: str) -> int:
-    """Returns a size such as `512M` or `2G` in bytes.
+    """Returns a size such as `512M`, `512Mi` or `1.5G` in bytes. A unit is a power of 1,024, however it is written.
 
     Raises:
         ConfigError: The text is no size.
     """
-    match = re.fullmatch(r"(\d+)\s*([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if match is None or int(match[1]) == 0:
-        raise ConfigError(f"{text!r} is no size: 512M, 2G", "memory_limit")
-    return int(match[1]) * UNITS[match[2].upper()]
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B?)", text.strip(), re.IGNORECASE | re.ASCII)
+    size = 0 if match is None else int(float(match[1]) * UNITS[match[2].upper()])
+    if size == 0:
+        raise ConfigError(f"{text!r} is no size: 512M, 512Mi, 2G", "memory_limit")
+    return size

@@ -122,6 +122,8 @@ class StartFailed(msgspec.Struct, tag_field="kind", tag="failed"):
     """The reason why the process ends."""
 
     text: str
+    is_name_taken: bool = False
+    """True if another process has the name of this node: the next one would take it back, and so on for ever."""
 
 
 class NodeAnswered(msgspec.Struct, tag_field="kind", tag="answered"):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -38,6 +39,9 @@ logger = logging.getLogger(__name__)
 PROVED_AFTER_S = 5.0
 ASSIGNED_WITHIN_S = 30.0
 
+LIMIT = re.compile("watch limit|no space left|too many open files", re.IGNORECASE)
+"""What the system says when it has no more watches for this user."""
+ADVICE = "; raise fs.inotify.max_user_watches and max_user_instances (sysctl), or start it in a smaller folder"
 TOGETHER_MS = 100
 """Changes within this time are one: editors write several files, or one file in several steps."""
 
@@ -324,11 +328,20 @@ class FileWatch:
             debounce=TOGETHER_MS,
             stop_event=self._closed,
             raise_interrupt=False,
+            ignore_permission_denied=True,
         )
-        with contextlib.suppress(OSError):  # The supervisor has ended.
+        try:
             for changed in changes:
                 logger.info("changed: %s", ", ".join(sorted({Path(path).name for _, path in changed})))
-                self._writing.send(b"\0")
+                with contextlib.suppress(OSError):  # The supervisor has ended.
+                    self._writing.send(b"\0")
+        except Exception as error:  # Of the library, in any shape.
+            logger.error(
+                "%s is not watched any more: %s. awoke reload, or HUP, still reloads%s",
+                self._folder,
+                error,
+                ADVICE if LIMIT.search(str(error)) else "",
+            )
 
     def _on_told(self) -> None:
         self._reading.recv(4096)

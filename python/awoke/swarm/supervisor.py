@@ -23,6 +23,7 @@ from awoke.swarm import linux
 from awoke.swarm.command_socket import CommandSocket
 from awoke.swarm.commands import SwarmCommands
 from awoke.swarm.endpoint import SwarmEndpoint
+from awoke.swarm.health import check_limits
 from awoke.swarm.options import SwarmOptions
 from awoke.swarm.questions import Questions
 from awoke.swarm.reload import FileWatch
@@ -33,11 +34,12 @@ class Supervisor:
     """One swarm, from its start to its end."""
 
     def __init__(self, options: SwarmOptions) -> None:
+        self._options = options
         self.loop = Loop()
         self.questions = Questions(self.loop)
         self.commands = SwarmCommands(options, self.loop, self.questions)
         self.control = self.commands.control
-        self.socket = CommandSocket(options.socket, self.loop, self.questions, self.commands)
+        self.socket = CommandSocket(options.socket, options.target, self.loop, self.questions, self.commands)
         self.endpoint = SwarmEndpoint(options, self.loop, self.questions, self.commands)
         self._signals = Signals(self.loop, self.commands.on_signal)
         self._watch = FileWatch(Path.cwd(), self.loop, self.commands.reload) if options.watch else None
@@ -48,9 +50,10 @@ class Supervisor:
         """Runs until the swarm ends; returns its exit code. Blocks; on the main thread only.
 
         Raises:
-            ConfigError: The system lacks what a swarm needs, or the command socket or a port is taken.
+            ConfigError: The system lacks what a swarm or a limit needs, or the command socket or a port is taken.
         """
         linux.check_system()
+        check_limits(self._options)
         linux.become_subreaper()
         self.socket.open()
         try:

@@ -13,8 +13,8 @@ HIDDEN = "[secret]"
 
 SECRET_WORDS = ("secret", "pass", "token", "key", "pem", "pwd", "credential")
 """A setting whose name contains one of these is secret."""
-SECRET_NAMES = frozenset({"sasl.username", "sasl.oauthbearer.config"})
-"""Properties that librdkafka itself marks as secret (`_RK_SENSITIVE`)."""
+SECRET_NAMES = frozenset({"sasl.username", "sasl.oauthbearer.config", "registry_headers"})
+"""Properties that librdkafka itself marks as secret (`_RK_SENSITIVE`), and headers, which may carry logins."""
 OPEN_NAMES = frozenset({"sasl.oauthbearer.token.endpoint.url"})
 MISSPELT_WORDS = ("secret", "password", "passphrase", "token", "username")
 SIMILARITY_MIN = 0.8
@@ -47,6 +47,8 @@ def is_misspelt(part: str) -> bool:
 
 def shown_value(name: str, value: Any) -> Any:
     """Returns the value of a setting, without secrets."""
+    if value is not None and name.lower() in SECRET_NAMES:
+        return HIDDEN
     if isinstance(value, Mapping):
         return {each: shown_value(str(each), its) for each, its in value.items()}
     if value is not None and is_secret(name):

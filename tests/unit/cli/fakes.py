@@ -69,6 +69,8 @@ class FakeAdmin:
         self.made: list[dict[str, Any]] = []
         self.asked: list[tuple[Any, ...]] = []
         self.error: BaseException | None = None
+        self.refused: dict[str, str] = {}
+        """Why topics can't be created."""
         self.at_time: dict[int, int] = {}
         self.configs: list[ConfigEntry] = []
         self.groups: dict[str, GroupInfo] = {}
@@ -142,6 +144,8 @@ class FakeAdmin:
         return self.at_time
 
     def create_topic(self, name: str, **options: Any) -> None:
+        if name in self.refused:
+            raise awoke.KafkaError(self.refused[name], 36, "TOPIC_ALREADY_EXISTS")
         self.asked.append(("create", name, options))
 
     def delete_topic(self, name: str) -> None:

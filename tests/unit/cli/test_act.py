@@ -35,6 +35,10 @@ def test_arguments_have_their_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(monkeypatch, "stop", "--reason", "a test")[0].output == "stop is done\n"
 
 
+def test_success_is_quiet_if_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "stop", "--reason", "a test", "--quiet")[0].output == ""
+
+
 def test_stacks_are_shown_thread_by_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     done, asked = run(monkeypatch, "stacks", "--reason", "it hangs")
     assert asked == [("shop:app", "stacks", {"reason": "it hangs"})]

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import awoke
+from awoke.__main__ import is_command
 from awoke.cli import versions
 from awoke.cli.main import main
 from tests.unit.cli.fakes import run
@@ -25,6 +26,21 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     monkeypatch.setattr(module, "command_line", lambda words: command)
     monkeypatch.setattr(sys, "argv", ["awoke", "tail", "orders"])
     return errors
+
+
+@pytest.mark.parametrize(
+    ("words", "is_so"),
+    [
+        ("run shop:app", True),
+        ("--traceback run shop:app", True),
+        ("--option value run shop:app", True),
+        ("topics create run", False),
+        ("--traceback topics create run", False),
+        ("", False),
+    ],
+)
+def test_a_run_is_known_before_anything_is_imported(words: str, is_so: bool) -> None:
+    assert is_command(words.split(), "run") is is_so
 
 
 @pytest.mark.parametrize(

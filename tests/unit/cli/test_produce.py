@@ -10,9 +10,12 @@ import pytest
 
 import awoke
 from awoke.cli import produce as module
-from awoke.cli.produce import SentLines, Shape, key_text, opened, size_of
+from awoke.cli.produce import SentLines, Shape, key_of, opened, size_of
+from awoke.cli.tail import document
+from awoke.payloads.message import header_pairs
 from awoke.payloads.registry import Schema, SchemaRegistry
 from awoke.testing.registry import EmbeddedRegistry
+from tests.support.messages import stored_message
 from tests.unit.cli.fakes import FakeAdmin, run
 
 ENVELOPE = Shape(is_envelope=True)
@@ -21,7 +24,7 @@ ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "
 
 def test_an_envelope_says_everything_about_its_message() -> None:
     line = b'{"value": {"a": 1}, "key": "k", "headers": {"h": "v"}, "partition": 0, "timestamp_ms": 1}'
-    assert ENVELOPE.record(line) == awoke.Record(b'{"a": 1}', "k", {"h": "v"}, 0, 1)
+    assert ENVELOPE.record(line) == awoke.Record(b'{"a": 1}', "k", [("h", "v")], 0, 1)
 
 
 def test_an_envelope_without_a_timestamp_is_sent_with_the_present_time() -> None:
@@ -60,12 +63,52 @@ def test_a_line_that_is_no_envelope_is_refused(line: bytes) -> None:
         ENVELOPE.record(line)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        stored_message(b"k", b"plain", []),
+        stored_message(b"\x80", b"\xff\x00 no text", [("id", b"\xfe"), ("id", None), ("\u00fc", b"v")]),
+        stored_message(None, None, []),
+        stored_message(b'{"base64": "/w=="}', b'{"base64": "/wA="}', [("a", b'{"base64": "!"}')]),
+        stored_message(b"", b'"in quotes"', []),
+        stored_message(b"null", b"null", []),
+        stored_message(b"7", b"back\\xff\\slash\n", []),
+    ],
+    ids=lambda message: repr(message.value),
+)
+def test_what_tail_prints_is_sent_as_it_was(message: awoke.Message[Any]) -> None:
+    record = ENVELOPE.record(document(message).encode())
+    sent = [None if each is None else each.encode() if isinstance(each, str) else each for each in record[:2]]
+    headers = [(name, each.encode() if isinstance(each, str) else each) for name, each in header_pairs(record.headers)]
+    assert (*sent, headers) == (message.value, message.key, list(message.headers))
+    assert (record.partition, record.timestamp_ms) == (message.partition, message.timestamp_ms)
+
+
+def test_a_json_document_with_other_fields_than_base64_is_the_message_itself() -> None:
+    assert ENVELOPE.record(b'{"value": {"base64": "/wA=", "a": 1}}').value == b'{"base64": "/wA=", "a": 1}'
+    assert ENVELOPE.record(b'{"value": {"base64": "/wA="}}').value == b"\xff\x00"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"value": {"base64": "!"}}', "is no envelope"),
+        (b'{"value": 1, "key": {"base64": "!"}}', "padding|base64|Only"),
+        (b'{"value": 1, "headers": {"h": 3}}', "header 'h': expected text"),
+        (b'{"value": 1, "headers": [["a\\u0000b", "v"]]}', "zero byte"),
+    ],
+)
+def test_what_is_no_bytes_is_refused(line: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        ENVELOPE.record(line)
+
+
 def test_a_line_is_its_message_with_the_headers_of_all() -> None:
     shape = Shape(headers={"h": "v"})
     assert shape.record(b"\xff a:b") == awoke.Record(b"\xff a:b", headers={"h": "v"})
     assert Shape().record(b"") == awoke.Record(b"")
     more = Shape(is_envelope=True, headers={"h": "v", "i": "w"})
-    assert more.record(b'{"value": 1, "headers": {"h": null}}').headers == {"h": None, "i": "w"}
+    assert more.record(b'{"value": 1, "headers": {"h": null}}').headers == [("i", "w"), ("h", None)]
 
 
 def test_a_key_stands_before_the_first_separator() -> None:
@@ -116,7 +159,7 @@ def test_keys_and_values_are_encoded_as_json_and_a_tombstone_stays_one(
 
 @pytest.mark.parametrize(("value", "key"), [(None, None), ("k", "k"), (7, "7"), ([1, "a"], '[1,"a"]'), (True, "true")])
 def test_a_key_is_text_or_json(value: Any, key: str | None) -> None:
-    assert key_text(value) == key
+    assert key_of(value) == key
 
 
 class FakeHandle:

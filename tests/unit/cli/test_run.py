@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.operate.commands.socket_paths import SocketNote, socket_path
 from awoke.runtime.process.ending import ProcessEnd
 from awoke.swarm.options import SwarmOptions
 from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
@@ -29,7 +30,7 @@ class Started:
         self.result: int | BaseException = 0
         self.used: list[dict[str, Any]] = []
         self.ran: list[dict[str, Any]] = []
-        self.sockets: list[str] = []
+        self.sockets: list[str | None] = []
         self.swarms: list[SwarmOptions] = []
         self.logs: list[tuple[str, str]] = []
         self.threads: list[str] = []
@@ -50,7 +51,7 @@ class Started:
         return self.end()
 
     @contextlib.contextmanager
-    def open_socket(self, app: Any, path: str) -> Iterator[None]:
+    def open_socket(self, app: Any, path: str | None, target: str) -> Iterator[None]:
         self.sockets.append(path)
         yield
 
@@ -68,10 +69,11 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
     """Starts nothing, in a directory without files of settings."""
     started = Started()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/me")
+    monkeypatch.delenv("AWOKE_SOCKET", raising=False)
     monkeypatch.setattr("awoke.app.application.find_app", lambda target: started)
     monkeypatch.setattr("awoke.operate.commands.process_socket.open_process_socket", started.open_socket)
     monkeypatch.setattr("awoke.swarm.supervisor.Supervisor", started.supervisor)
+    monkeypatch.setattr("awoke.cli.run.note_at", lambda path, target: SocketNote(target, str(tmp_path), "1a2b3c4d"))
     monkeypatch.setattr("awoke.logs.set_up", lambda level, form: started.logs.append((level, form)))
     monkeypatch.setattr("awoke.runtime.process.ending.end_process", lambda end: started.exit(end.code))
     monkeypatch.setattr("awoke.runtime.process.ending.limit_end", lambda end: started.limited.append(end))
@@ -86,7 +88,7 @@ def test_an_app_runs_alone_with_the_options_of_the_command(started: Started) -> 
     assert started.used == [{"metrics_port": 0}]
     kafka = {"acks": "1"}
     assert started.ran == [{"bootstrap_servers": "a:1", "workers": 3, "embedded": False, "kafka": kafka}]
-    assert (started.sockets, started.logs) == (["/run/me/awoke-shop-app.sock"], [("debug", "console")])
+    assert (started.sockets, started.logs) == ([None], [("debug", "console")])
     assert started.swarms == []
 
 
@@ -119,7 +121,8 @@ def test_a_swarm_has_the_options_of_the_command(started: Started, monkeypatch: p
             memory_hard_bytes=1 << 30,
             path=sys.path,
             arguments=sys.argv,
-            socket="/run/me/awoke-shop-app.sock",
+            socket=socket_path("shop:app"),
+            name="1a2b3c4d",
             metrics_port=9100,
             metrics_allowed_hosts="shop.internal",
         )

@@ -9,7 +9,7 @@ import pytest
 
 import awoke
 from awoke.cli import swarm
-from awoke.cli.swarm import COLUMNS, RELOADED_WITHIN_S, ask, node_row, nothing_there
+from awoke.cli.swarm import COLUMNS, ask, node_row, nothing_there
 from awoke.cli.tables import aligned
 from tests.unit.cli.fakes import run
 
@@ -73,7 +73,7 @@ STATUS: dict[str, Any] = {
     [
         (["stop", "shop:app"], "stop", {}),
         (["quiet", "shop:app"], "quiet", {}),
-        (["reload", "shop:app"], "reload", {"within_s": RELOADED_WITHIN_S}),
+        (["reload", "shop:app"], "reload", {"within_s": 600.0}),
         (["reload", "shop:app", "--timeout-s", "5"], "reload", {"within_s": 5.0}),
         (["scale", "shop:app", "3"], "scale", {"nodes": 3}),
         (["dump", "shop:app", "1"], "dump", {"node": 1}),
@@ -95,6 +95,13 @@ def test_a_command_asks_the_process_of_its_target(
 ) -> None:
     assert run(*words, "--socket", "/s").exit_code == 0
     assert asked == [("shop:app", "/s", command, fields)]
+
+
+@pytest.mark.parametrize("words", [["stop"], ["quiet"], ["reload"], ["scale", "3"], ["dump", "1"]], ids=" ".join)
+def test_a_success_is_one_line_or_none(words: list[str], asked: list[tuple[Any, ...]]) -> None:
+    words.insert(1, "shop:app")
+    assert len(run(*words).output.splitlines()) == 1
+    assert run(*words, "--quiet").output == ""
 
 
 def test_a_partition_that_goes_on_is_named(asked: list[tuple[Any, ...]]) -> None:

@@ -113,7 +113,11 @@ def test_a_document_has_all_parts_of_a_message(made: list[Any]) -> None:
         "value": "one\n",
     }
     assert (second["key"], second["value"], second["timestamp_ms"]) == (None, None, None)
-    assert (third["key"], third["value"], third["headers"]) == ("", "\\xff\\", [["\u2028", "\\x9b"]])
+    assert (third["key"], third["value"], third["headers"]) == (
+        "",
+        {"base64": "/1w="},
+        [["\u2028", {"base64": "mw=="}]],
+    )
 
 
 def test_bytes_are_not_for_json(made: list[Any]) -> None:

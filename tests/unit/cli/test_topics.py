@@ -53,6 +53,17 @@ def test_settings_that_brokers_do_not_tell_leave_the_partitions(admin: FakeAdmin
     assert "settings: not allowed" in output
 
 
+def test_several_topics_are_created_and_those_that_can_not_be_are_named(admin: FakeAdmin) -> None:
+    assert run("topics", "create", "a", "b", "a").output == "topic a created\ntopic b created\n"
+    assert run("topics", "create", "c", "--quiet").output == ""
+    created = [asked[1] for asked in admin.asked]
+    assert created == ["a", "b", "c"]
+    admin.refused = {"e": "topic 'e' exists already", "g": "topic 'g' exists already"}
+    with pytest.raises(awoke.AwokeError, match="topic 'e' exists already; topic 'g' exists already"):
+        run("topics", "create", "e", "f", "g")
+    assert [asked[1] for asked in admin.asked] == ["a", "b", "c", "f"]
+
+
 def test_a_topic_is_altered_by_the_options_that_are_given(admin: FakeAdmin) -> None:
     options = ("--partitions", "4", "--config", "retention.ms=1", "--config", "a=b=c", "--default", "segment.ms")
     assert run("topics", "alter", "orders", *options).output == "topic orders altered\n"

@@ -167,3 +167,19 @@ def test_a_level_that_was_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(root, "level", logging.DEBUG)
     logs.set_up_if_mute()
     assert (root.level, len(root.handlers)) == (logging.DEBUG, 1)
+
+
+def test_a_logging_configuration_does_not_mute_failures(caplog: pytest.LogCaptureFixture) -> None:
+    loggers = {name: logging.getLogger(name) for name in ("awoke", "awoke.events", "awoke.swarm.node", "awokened")}
+    before = {name: logger.disabled for name, logger in loggers.items()}
+    caplog.set_level(logging.INFO)
+    try:
+        for logger in loggers.values():
+            logger.disabled = True  # As `logging.config.dictConfig` does, unless it is told not to.
+        Events().emit(job_failed(1))
+        assert [name for name, logger in loggers.items() if logger.disabled] == ["awokened"]
+    finally:
+        for name, logger in loggers.items():
+            logger.disabled = before[name]
+    assert "set disable_existing_loggers to False" in caplog.text
+    assert "ValueError: no good" in caplog.text

@@ -135,3 +135,9 @@ def test_a_producer_sends_directly_where_neither_middleware_nor_a_class_stands_b
     assert [sends_directly(each) for each in [*producers, object()]] == [True, False, False, False]
     for each in producers:
         each.close(0.01)
+
+
+def test_a_zero_byte_in_the_name_of_a_header_is_refused() -> None:
+    """Readers that use librdkafka would see only what is before it."""
+    with awoke.Producer("127.0.0.1:1") as producer, pytest.raises(ValueError, match="has a zero byte"):
+        producer.produce("orders", b"", headers=[("a\0b", b"v")])

@@ -21,6 +21,17 @@ def test_a_directory_without_files_has_no_settings(tmp_path: Path) -> None:
     assert found_in(tmp_path / "nowhere") == []
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "awoke.toml").write_text("workers = 3\n", encoding="utf-8-sig")
+    assert found_in(tmp_path) == [("awoke.toml", {"workers": 3})]
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    (tmp_path / "awoke.toml").write_text("workers = 3\n", encoding="utf-16")
+    with pytest.raises(ConfigError, match=r"awoke\.toml: is no TOML: it is not UTF-8; save it in that encoding"):
+        found_in(tmp_path)
+
+
 def test_the_file_of_awokes_own_comes_last_and_so_wins(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.awoke]\nworkers = 2\n[tool.other]\nworkers = 9\n")
     (tmp_path / "awoke.toml").write_text("workers = 3\n")

@@ -94,7 +94,6 @@ def test_an_app_with_such_settings_does_not_start() -> None:
     ("variable", "value", "said"),
     [
         ("AWOKE_WORKERS", "eight", "AWOKE_WORKERS: 'eight' is no whole number"),
-        ("AWOKE_WORKERS", "", "AWOKE_WORKERS: '' is no whole number"),
         ("AWOKE_COMMIT_INTERVAL_S", "soon", "AWOKE_COMMIT_INTERVAL_S: 'soon' is no number"),
         ("AWOKE_COMMIT_INTERVAL_S", "nan", "AWOKE_COMMIT_INTERVAL_S: must be a number of seconds from 0, not nan"),
         ("AWOKE_TRACING", "maybe", "AWOKE_TRACING: 'maybe' is neither true nor false"),

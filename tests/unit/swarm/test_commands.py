@@ -108,11 +108,11 @@ def test_an_app_for_one_node_is_not_scaled(swarm: Commanded, caplog: pytest.LogC
     mold = MoldHandle(1, cast(Pidfd, FakePidfd()), socket.socket())
     mold.single = "route 'orders': each process reads partitions=[0]"
     swarm.commands.control.molds.current = mold
-    with pytest.raises(awoke.ConfigError, match=r"partitions=\[0\]: 4 nodes would process each message 4 times"):
+    with pytest.raises(awoke.ConfigError, match=r"4 nodes can't run the app: .*partitions=\[0\]"):
         swarm.commands.scale(4)
     swarm.commands.on_signal(signal.SIGTTIN)
     assert swarm.states() == [NodeState.UP] * 3
-    assert "no other number of nodes: route 'orders'" in caplog.text
+    assert "no other number of nodes: 4 nodes can't run the app: route 'orders'" in caplog.text
     swarm.commands.scale(1)
     assert swarm.states() == [NodeState.UP, NodeState.RETIRING, NodeState.RETIRING]
     mold.close()

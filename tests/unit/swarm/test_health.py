@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
+from awoke.errors import ConfigError
 from awoke.observe.web.deadlines import Deadline
-from awoke.swarm import health, protocol
-from awoke.swarm.health import NodeHealth
+from awoke.swarm import health, linux, protocol
+from awoke.swarm.health import NodeHealth, check_limits
 from awoke.swarm.node_handle import NodeHandle
 from awoke.swarm.nodes import NodeState, NodeTimer
 from awoke.text import exit_codes
@@ -43,6 +45,39 @@ def test_a_silent_node_that_stays_silent_is_killed_long_before_its_drain_time(
     deadlines.pass_(FROZEN)
     assert host.did[1] == "kill 1: was frozen, and did not stop within 3 s after it was continued"
     assert health.STOP_WITHIN_S < 5.0, "a frozen node is replaced within its deadline and 5 s"
+
+
+LIMITED = msgspec.structs.replace(OPTIONS, memory_soft_bytes=64 << 20)
+
+
+def test_a_limit_is_refused_where_memory_can_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linux, "resident_bytes", lambda pid: 0)
+    check_limits(OPTIONS)
+    with pytest.raises(ConfigError, match="no memory limit can be kept: leave it out"):
+        check_limits(LIMITED)
+
+
+def test_shared_memory_that_is_not_told_counts_and_is_a_warning(
+    node: NodeHandle, deadlines: ManualDeadlines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(linux, "proportional_bytes", lambda pid: None)
+    check_limits(LIMITED)
+    assert "each node counts with all that it shares" in caplog.text
+    host = FakeHost()
+    NodeHealth(LIMITED, {1: node}, deadlines, host).on_vitals(node, VITALS._replace(resident_bytes=65 << 20))
+    assert host.did == ["stop 1"]
+
+
+def test_a_limit_beyond_that_of_the_container_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(health, "memory_limit_bytes", lambda: 127 << 20)
+    check_limits(LIMITED)
+    assert "memory_limit is 64 MB for each of 2 nodes, and the limit of the container is 127 MB" in caplog.text
+    caplog.clear()
+    monkeypatch.setattr(health, "memory_limit_bytes", lambda: 128 << 20)
+    check_limits(LIMITED)
+    assert not caplog.text
 
 
 def test_a_silent_node_that_comes_alive_and_works_on_a_job_may_finish_it(

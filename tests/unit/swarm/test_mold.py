@@ -100,7 +100,15 @@ def test_an_app_that_names_partitions_is_for_one_node(tmp_path: Path) -> None:
     with mold_of(tmp_path, source) as mold:
         ready, _ = mold.says()
         assert isinstance(ready, protocol.MoldReady)
-        assert ready.single == "route 'orders': each process reads partitions=[0, 3]"
+        assert ready.single.startswith("route 'orders': each node would read partitions=[0, 3]")
+
+
+def test_an_app_with_one_name_for_all_nodes_is_for_one_node(tmp_path: Path) -> None:
+    source = f"{APP}app.use(kafka={{'group.instance.id': 'one'}})\n"
+    with mold_of(tmp_path, source) as mold:
+        ready, _ = mold.says()
+        assert isinstance(ready, protocol.MoldReady)
+        assert ready.single.endswith("set instance_id")
 
 
 def test_what_processes_share_is_made_before_the_first_fork(tmp_path: Path) -> None:

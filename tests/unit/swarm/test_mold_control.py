@@ -121,7 +121,7 @@ def test_an_app_for_one_node_is_refused_where_several_are_to_run(
     molds.make()
     turn_until(loop, host, end)
     if end == "over":
-        text = f"{wanted or nodes} nodes would process each message {wanted or nodes} times"
+        text = f"{wanted or nodes} nodes can't run the app"
         assert text in molds.status()["mold_error"]
     molds.close()
     while molds.pids():

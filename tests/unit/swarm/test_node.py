@@ -23,6 +23,7 @@ from awoke.swarm.options import SwarmOptions
     ("settings", "options", "name"),
     [
         ({}, {}, "HOST.s.2"),
+        ({}, {"name": "1a2b3c4d"}, "HOST.s.1a2b3c4d.2"),
         ({"instance_id": "shop"}, {}, "shop-2"),
         ({"instance_id": "shop"}, {"static_members": False}, "shop-2"),
         ({}, {"static_members": False}, None),

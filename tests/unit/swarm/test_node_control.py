@@ -113,6 +113,15 @@ def test_a_node_that_is_told_of_no_topic_ends_no_node_that_works(one: Controlled
     assert one.swarm.did == ["up"]
 
 
+def test_a_node_whose_name_another_swarm_has_ends_this_swarm(one: Controlled) -> None:
+    process = one.boot()
+    one.say(protocol.StartFailed("another process joined the group with the same instance_id", is_name_taken=True))
+    process.end(exit_codes.EXIT_CONFIGURATION)
+    one.loop.turn()
+    assert one.swarm.did == ["up", "end swarm 78"]
+    assert not one.has(NodeTimer.RESTART)
+
+
 def test_a_node_is_forked_watched_and_up(one: Controlled) -> None:
     one.control.start_queued()
     assert one.state() is NodeState.FORKING

@@ -6,16 +6,28 @@ import msgspec
 import pytest
 
 import awoke
-from awoke.operate.commands.socket_file import socket_path
+from awoke.operate.commands.socket_paths import socket_path
 from awoke.swarm.options import SwarmOptions, bytes_of
 
 
-@pytest.mark.parametrize(("text", "size"), [("5", 5), ("2k", 2048), ("512M", 512 << 20), ("1 GiB", 1 << 30)])
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("5", 5),
+        ("2k", 2048),
+        ("512M", 512 << 20),
+        ("512Mi", 512 << 20),
+        ("512MiB", 512 << 20),
+        ("1.5Gi", 3 << 29),
+        ("1 GiB", 1 << 30),
+        ("1T", 1 << 40),
+    ],
+)
 def test_sizes(text: str, size: int) -> None:
     assert bytes_of(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "M", "-1M", "0", "1T", "half"])
+@pytest.mark.parametrize("text", ["", "M", "-1M", "0", "0.0001", "1P", "1e9", "half", "1.M", "\u0663M"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(awoke.ConfigError, match="no size"):
         bytes_of(text)

@@ -18,6 +18,7 @@ from awoke.swarm.mold_handle import MoldHandle
 from awoke.swarm.nodes import NodeState
 from awoke.swarm.pidfd import Pidfd
 from awoke.swarm.reload import ASSIGNMENT, PROOF, FileWatch, Roll, RollState
+from tests.support.waiting import wait_until
 from tests.unit.swarm.fakes import FakeHost, FakePidfd, ManualDeadlines, up
 
 
@@ -261,12 +262,18 @@ class Files:
     """The library, and the changes that it reports. The scenarios use the real one."""
 
     def __init__(self) -> None:
-        self.changes: queue.SimpleQueue[set[tuple[int, str]]] = queue.SimpleQueue()
+        self.changes: queue.SimpleQueue[set[tuple[int, str]] | Exception] = queue.SimpleQueue()
+        """An error is raised."""
+        self.options: dict[str, Any] = {}
 
     def PythonFilter(self) -> None: ...  # noqa: N802 - the library's name
 
-    def watch(self, *_: Path, **__: Any) -> Iterator[set[tuple[int, str]]]:
-        return iter(self.changes.get, set[tuple[int, str]]())
+    def watch(self, *_: Path, **options: Any) -> Iterator[set[tuple[int, str]]]:
+        self.options = options
+        while found := self.changes.get():
+            if isinstance(found, Exception):
+                raise found
+            yield found
 
     def save(self) -> None:
         self.changes.put({(1, "/shop/shop.py")})
@@ -334,6 +341,26 @@ def test_a_change_while_no_reload_is_possible_is_reloaded_when_one_is(
     assert len(reloads.ends) == 1
     watch.reload_changed()
     assert len(reloads.ends) == 1, "nothing has changed since"
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [(OSError("OS file watch limit reached."), True), (RuntimeError("the folder has gone"), False)],
+)
+def test_a_watch_that_ends_says_so(
+    error: Exception, advice: bool, files: Files, watch: FileWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    files.changes.put(error)
+    wait_until(lambda: bool(caplog.messages), "the end is told", every_s=0.01)
+    assert f"/shop is not watched any more: {error}. awoke reload, or HUP, still reloads" in caplog.text
+    assert ("fs.inotify.max_user_watches" in caplog.text) is advice
+
+
+@pytest.mark.usefixtures("watch")
+def test_a_folder_that_can_not_be_read_is_left_out(files: Files, loop: Loop) -> None:
+    files.save()
+    loop.turn()
+    assert files.options["ignore_permission_denied"]
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, reloads: Reloads) -> None:

@@ -194,6 +194,10 @@ pub fn header_list(headers: &Bound<'_, PyAny>) -> PyResult<Vec<Header>> {
             let pair =
                 pair.ok_or_else(|| PyTypeError::new_err("headers are pairs of a name and bytes, text or None"))?;
             let name: PyBackedStr = pair.get_item(0)?.extract()?;
+            if name.contains('\0') {
+                // librdkafka sends it, and every reader that uses librdkafka sees what is before the zero byte.
+                return Err(PyValueError::new_err(format!("the header name {:?} has a zero byte", &*name)));
+            }
             let value = plain(&pair.get_item(1)?)?
                 .ok_or_else(|| PyTypeError::new_err(format!("header {:?} is bytes, text or None", &*name)))?;
             Ok((name, value))

@@ -23,6 +23,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+OF_STREAMS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+"""A proxy that collects or compresses a stream of events shows them late, or never."""
 LOOPBACK = frozenset({"localhost"})
 SAFE = frozenset({"GET", "HEAD"})
 
@@ -44,6 +46,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
+                if headers.get("Content-Type", "").startswith("text/event-stream"):
+                    headers.update(OF_STREAMS)
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 from starlette.types import ASGIApp
 
 from awoke.console.web.application import asgi
-from awoke.errors import ConfigError
+from awoke.observe.web import http
 from awoke.preconditions.extras import needs
 from awoke.settings import Settings
 
@@ -21,39 +20,17 @@ logger = logging.getLogger(__name__)
 PORT = 8686
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens.
-
-    Raises:
-        ConfigError: The port is taken, or the address is not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the number of the protocol, asyncio turns off Nagle's algorithm for the connections: without it a page waits
-    # 40 ms for the acknowledgement of its headers.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind((host, port))
-        found.listen(100)
-    except OSError as error:
-        found.close()
-        text = f"can't listen on {host}:{port}: {error.strerror}; choose another --port"
-        raise ConfigError(text, "port") from None
-    return found
-
-
 class Server:
     """A console that is served."""
 
     def __init__(self, app: ASGIApp, host: str, port: int) -> None:
         uvicorn: Any = needs("uvicorn", "console")
         options = {"log_level": "warning", "timeout_graceful_shutdown": GRACE_S, "server_header": False}
-        self._socket = listening(host, port)
+        self._socket = http.listening_socket(host, port, "port")
         config = uvicorn.Config(app, lifespan="on", access_log=False, proxy_headers=False, **options)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self.run, name="awoke-console-web", daemon=True)
-        address = self._socket.getsockname()
-        self.url = f"http://[{address[0]}]:{address[1]}" if ":" in host else f"http://{address[0]}:{address[1]}"
+        self.url = f"http://{http.authority(host, self._socket.getsockname()[1])}"
 
     def run(self) -> None:
         """Serves until a signal comes, or `close` is called. Blocks."""

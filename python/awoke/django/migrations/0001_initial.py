@@ -21,6 +21,8 @@ class Migration(migrations.Migration):
                 ("key", models.BinaryField(null=True)),
                 ("value", models.BinaryField(null=True)),
                 ("headers", models.JSONField(default=list)),
+                ("partition", models.IntegerField(null=True)),
+                ("timestamp_ms", models.BigIntegerField(null=True)),
                 ("created", models.DateTimeField(auto_now_add=True)),
             ],
             options={"ordering": ("id",)},

@@ -18,6 +18,7 @@ from awoke.observe.events.catalogue import user_event
 from awoke.observe.events.clients import ClientError, ClientLog
 from awoke.observe.events.event import Event
 from awoke.observe.events.group import OffsetsCommitted, PartitionsAssigned
+from awoke.observe.logs import keep_audible
 from awoke.text.printable import harmless, shown
 from awoke.text.secrets import without_userinfo
 from awoke.waiting.raised import report
@@ -99,6 +100,8 @@ class Events:
 
 def log(event: Event, broker_lines: BrokerLines) -> None:
     """Writes an event to the log at its level. Any thread; does not block."""
+    if logger.disabled:
+        keep_audible()
     if isinstance(event, ClientLog):
         text = harmless(without_userinfo(event.text))
         librdkafka_logger.log(event.log_level, "%s: %s", event.facility, text)

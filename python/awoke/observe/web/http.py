@@ -6,6 +6,7 @@ name resolves to this machine (DNS rebinding). An IP address can't be rebound, s
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import re
 import socket
@@ -54,22 +55,52 @@ class HttpListener(SocketListener):
             self._answer_path(request.path, respond)
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens for HTTP.
+def listening_socket(host: str, port: int, setting: str = "metrics_port") -> socket.socket:
+    """Returns a socket that listens for HTTP. `::` is every address of this machine, of IPv4 as well as IPv6.
 
     Raises:
-        ConfigError: The port is taken, or this user may not take it.
+        ConfigError: The port is taken, this user may not take it, or the host is not an address of this machine.
     """
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    name = host.removeprefix("[").removesuffix("]")
+    if name == "::" and not has_ipv6():
+        name = "0.0.0.0"
     try:
-        listening.bind((host, port))
-        listening.listen(listener.QUEUE_MAX)
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        # With the number of the protocol, asyncio turns off Nagle's algorithm for the connections: without it a page
+        # waits 40 ms for the acknowledgement of its headers.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listening.bind(address)
+            listening.listen(listener.QUEUE_MAX)
+        except OSError:
+            listening.close()
+            raise
     except OSError as error:
-        listening.close()
-        text = f"can't listen on {host}:{port}: {error.strerror}; choose another metrics_port"
-        raise ConfigError(text, "metrics_port") from None
+        why = f"can't listen on {authority(host, port)}: {error.strerror}"
+        if isinstance(error, socket.gaierror) or error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            text = f"{why}; give an address of this machine as the host, or :: for all of them"
+            raise ConfigError(text, setting.replace("port", "host")) from None
+        raise ConfigError(f"{why}; choose another {setting}", setting) from None
     return listening
+
+
+def has_ipv6() -> bool:
+    """Returns whether this machine has IPv6: a kernel may lack it, and a container may have it turned off."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as tried:
+            tried.bind(("::", 0))
+    except OSError:
+        return False
+    return True
+
+
+def authority(host: str, port: int) -> str:
+    """Returns host and port as in a URL."""
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 def is_complete(request: bytearray) -> bool:

@@ -16,12 +16,15 @@ VERB_MAX = 100
 
 def user_of(peer: Peer | None) -> str:
     """Returns the name of a client's user."""
-    if peer is None:
-        return "unknown"
+    return "unknown" if peer is None else name_of(peer.uid)
+
+
+def name_of(uid: int) -> str:
+    """Returns the name of a user. In a container a user often has none."""
     try:
-        return pwd.getpwuid(peer.uid).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"uid {peer.uid}"
+        return f"uid {uid}"
 
 
 def is_recorded(verb: str) -> bool:

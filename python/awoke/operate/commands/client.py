@@ -13,8 +13,8 @@ import msgspec
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.commands import lines
 from awoke.operate.commands.socket_file import check_peer
+from awoke.operate.commands.verbs import verb_of
 
-ANSWER_WITHIN_S = 10.0
 PIECE_BYTES = 65_536
 
 
@@ -26,14 +26,21 @@ class NothingListens(AwokeError):
         super().__init__(f"no process listens at {path}: {self.why}")
 
 
-def ask(path: str, verb: str, within_s: float = ANSWER_WITHIN_S, **arguments: Any) -> dict[str, Any]:
-    """Sends a command to the process that listens at a path, and returns its answer. Blocks up to `within_s`.
+def ask(
+    path: str, verb: str, within_s: float | None = None, target: str | None = None, **arguments: Any
+) -> dict[str, Any]:
+    """Sends a command to the process that listens at a path, and returns its answer.
+
+    Blocks up to `within_s`, or as long as the command may take. The process refuses it if it runs another app than the
+    one that `target` names.
 
     Raises:
         NothingListens: No process listens there.
-        ConfigError: The process belongs to another user, or the command is wrong.
+        ConfigError: The process belongs to another user, or the command is wrong or unknown.
         AwokeError: The process does not answer, or the command has no effect.
     """
+    addressed = {} if target is None else {"target": target}
+    within_s = verb_of(verb).answers_within_s if within_s is None else within_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as talk:
         try:
             _connect(talk, path, within_s)
@@ -42,7 +49,7 @@ def ask(path: str, verb: str, within_s: float = ANSWER_WITHIN_S, **arguments: An
         check_peer(talk, Path(path))
         answer = b""
         try:
-            talk.sendall(lines.encoded({"command": verb, **arguments}))
+            talk.sendall(lines.encoded({"command": verb, **addressed, **arguments}))
             while not answer.endswith(b"\n") and (piece := talk.recv(PIECE_BYTES)):
                 answer += piece
         except TimeoutError:

@@ -1,11 +1,13 @@
 """Commands and their results on a UNIX socket: one JSON object on one line.
 
-A command is `{"command": "skip", "reason": "…", …}`, with its arguments beside these two. Its answer has one of the
-fields `done`, the verb; `error`, the reason why the command is wrong; or `failed`, the reason why it had no effect.
+A command is `{"command": "skip", "target": "shop:app", "reason": "…", …}`, with its arguments beside these three. Its
+answer has one of the fields `done`, the verb; `error`, the reason why the command is wrong; or `failed`, the reason why
+it had no effect.
 """
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import msgspec
@@ -45,13 +47,16 @@ def decoded(line: bytes) -> dict[str, Any]:
     return found
 
 
-def command_of(line: bytes, peer: Peer | None) -> OperatorCommand:
-    """Returns the command of a client. Its verb exists; its arguments are not checked.
+def command_of(line: bytes, peer: Peer | None, target: str) -> OperatorCommand:
+    """Returns the command of a client to the app of this name. Its verb exists; its arguments are not checked.
 
     Raises:
-        ConfigError: The line is not a command.
+        ConfigError: The line is not a command, or it is one to another app.
     """
     found = decoded(line)
+    wanted = found.pop("target", target)
+    if isinstance(wanted, str) and ":" in wanted and wanted != target:
+        raise ConfigError(f"{target} listens here, and not {reprlib.repr(wanted)}: nothing was done", "target")
     name = found.pop("command", None)
     verb = verb_of(name if isinstance(name, str) else repr(name)[:100])
     reason = str(found.pop("reason", None) or "")[:TEXT_MAX]

@@ -21,6 +21,7 @@ from awoke.observe.web.listener import Peer, Respond, SocketListener
 from awoke.observe.web.loop import Loop
 from awoke.operate.commands import lines
 from awoke.operate.commands.socket_file import SocketFile, SocketTaken
+from awoke.operate.commands.socket_paths import note_at, socket_path
 from awoke.operate.commands.views import CommandResult, OperatorCommand
 
 logger = logging.getLogger(__name__)
@@ -43,9 +44,14 @@ class SteeredApp(Protocol):
 
 
 @contextlib.contextmanager
-def open_process_socket(app: SteeredApp, path: str) -> Iterator[None]:
-    """Takes commands for the app inside the block. If the path can't be used, logs a warning and takes none."""
+def open_process_socket(app: SteeredApp, path: str | None, target: str) -> Iterator[None]:
+    """Takes commands for the app inside the block, at this path or at the default one.
+
+    If the path can't be used, logs a warning and takes none.
+    """
     try:
+        path = path or socket_path(target)
+        note_at(path, target)
         file = SocketFile(path)
     except SocketTaken:
         logger.warning(
@@ -59,7 +65,7 @@ def open_process_socket(app: SteeredApp, path: str) -> Iterator[None]:
         logger.warning("no commands (awoke resume, skip, threads) for this process: %s", error)
         yield
         return
-    served = ProcessSocket(file, app)
+    served = ProcessSocket(file, app, target)
     served.start()
     try:
         yield
@@ -70,8 +76,8 @@ def open_process_socket(app: SteeredApp, path: str) -> Iterator[None]:
 class ProcessSocket:
     """A thread that takes commands and answers them."""
 
-    def __init__(self, file: SocketFile, app: SteeredApp) -> None:
-        self._file, self._app = file, app
+    def __init__(self, file: SocketFile, app: SteeredApp, target: str) -> None:
+        self._file, self._app, self._target = file, app, target
         self._listener: SocketListener | None = None
         self._notifier = Notifier()
         self._is_closing = False
@@ -101,7 +107,7 @@ class ProcessSocket:
 
     def _executed(self, line: bytes, peer: Peer | None) -> CommandResult:
         try:
-            command = lines.command_of(line, peer)
+            command = lines.command_of(line, peer, self._target)
         except ConfigError as error:
             return CommandResult(verb="", result="invalid_argument", text=str(error))
         actions = self._app.actions

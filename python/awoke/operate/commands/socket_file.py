@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import socket
 import stat
-import tempfile
 import weakref
 from pathlib import Path
 
@@ -22,15 +20,9 @@ CONNECT_WITHIN_S = 1.0
 """The wait for a full queue of connections: a process with such a queue runs, too."""
 
 
-def own_folder() -> Path:
-    """Returns the user's own folder for sockets, inside the system's folder for temporary files."""
-    return Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
-
-
-def socket_path(name: str) -> str:
-    """Returns the default path of the socket for this target and user."""
-    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or own_folder())
-    return str(folder / f"awoke-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.sock")
+def own_folder_in(folder: Path) -> Path:
+    """Returns the user's own folder for sockets, inside a folder for temporary files."""
+    return folder / f"awoke-{os.getuid()}"
 
 
 class SocketTaken(ConfigError):
@@ -98,7 +90,8 @@ def judge_folder(folder: Path) -> None:
         OSError: Its owner and mode can't be read.
     """
     owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
-    if folder == own_folder() and (owners != {os.getuid()} or stat.S_IMODE(mode) != OWN_MODE or folder.is_symlink()):
+    is_safe = owners == {os.getuid()} and stat.S_IMODE(mode) == OWN_MODE and not folder.is_symlink()
+    if folder == own_folder_in(folder.parent) and not is_safe:
         # Its name is known, and every user may make it first.
         raise ConfigError(
             f"the folder {folder} must be this user's, with mode 700: remove it, or say --socket PATH", "socket"
@@ -151,7 +144,7 @@ def _publish(own: Path, path: Path) -> None:
     except FileExistsError:
         if _is_other_file(path):
             raise ConfigError(f"{path} is there and no socket: say --socket PATH", "socket") from None
-        if _is_alive(path):
+        if is_alive(path):
             text = f"another swarm listens at {path}, or another process of the app: stop it, or say --socket PATH"
             raise SocketTaken(text, "socket") from None
         own.replace(path)
@@ -165,7 +158,7 @@ def _is_other_file(path: Path) -> bool:
         return False
 
 
-def _is_alive(path: Path) -> bool:
+def is_alive(path: Path) -> bool:
     """Returns whether a process listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
         other.settimeout(CONNECT_WITHIN_S)

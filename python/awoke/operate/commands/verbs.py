@@ -100,6 +100,8 @@ class Verb(msgspec.Struct, frozen=True):
     """False: it is taken on the host of the process only, and not from a console."""
     is_recorded: bool = True
     """False: it only looks, and leaves no record in the audit topic."""
+    answers_within_s: float = 10.0
+    """The longest time until its answer, where its user says no other."""
 
     def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the arguments that are given.
@@ -149,7 +151,11 @@ TABLE = (
     Verb("quiet", Reach.PROCESS, "Begins no new jobs; a reload, or a new process, ends that."),
     Verb("stop", Reach.SWARM, "Stops the process in order; in a swarm, the whole swarm.", needs_admin=True),
     Verb(
-        "reload", Reach.SWARM, "Imports the app again and replaces the nodes of the swarm one by one.", needs_admin=True
+        "reload",
+        Reach.SWARM,
+        "Imports the app again and replaces the nodes of the swarm one by one.",
+        needs_admin=True,
+        answers_within_s=600.0,
     ),
     Verb("scale", Reach.SWARM, "Changes the number of nodes of the swarm.", (NODES,), needs_admin=True),
     Verb("stacks", Reach.PROCESS, "Shows the Python stacks of all threads."),

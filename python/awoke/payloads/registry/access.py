@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import os
 import re
 import ssl
@@ -30,6 +31,10 @@ TOKEN_TIME_S = 300.0
 """The time of a token whose endpoint does not tell it."""
 TOKEN = re.compile(r"[\x21-\x7e]+")
 """The characters that a header can carry, without spaces."""
+
+
+TokenGiver = Callable[[], str | Awaitable[str]]
+"""Returns a token; `def` or `async def`."""
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -72,13 +77,13 @@ class BearerToken(_Shown, frozen=True):
     """A token, or a function that returns one.
 
     The function is called before each request, on the thread that makes it; for an `AsyncSchemaRegistry` on another
-    thread. It may block, and should keep its token while it is valid.
+    thread. It may block or be `async def`, and should keep its token while it is valid.
 
     Raises:
         ConfigError: The token is empty, or has characters that a header can't carry.
     """
 
-    token: str | Callable[[], str]
+    token: str | TokenGiver
 
     def __post_init__(self) -> None:
         if not callable(self.token) and not _is_token(self.token):
@@ -271,17 +276,31 @@ def _token_in(answer: HttpAnswer, oauth: OAuth) -> tuple[str, float]:
     raise RegistryUnauthorized(text, oauth.token_url, answer.status)
 
 
-async def _token_of(token: str | Callable[[], str]) -> str:
+async def _token_of(token: str | TokenGiver) -> str:
     if not callable(token):
         return token
     try:
-        found = await elsewhere(token)
+        found: Any = await elsewhere(lambda: _called(token))
     except Exception as error:  # User code ends here.
         text = f"no token: the function of BearerToken raised {type(error).__name__}; see the cause"
         raise RegistryUnauthorized(text) from error
     if not _is_token(found):
         raise RegistryUnauthorized("no token: the function of BearerToken returned no text that a header can carry")
-    return found
+    return str(found)
+
+
+def _called(function: TokenGiver) -> object:
+    """Calls a function of the user's, and runs what it returns if that is to be awaited. Blocks."""
+    found = function()
+    if not inspect.isawaitable(found):
+        return found
+    import asyncio  # Here, because most tokens need none.
+
+    return asyncio.run(_result_of(found))
+
+
+async def _result_of(awaitable: Awaitable[str]) -> str:
+    return await awaitable
 
 
 def _is_token(value: object) -> bool:

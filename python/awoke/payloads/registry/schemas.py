@@ -346,7 +346,11 @@ def open_registry(settings: Settings) -> SchemaRegistry:
     from awoke.payloads.registry.client import SchemaRegistry
     from awoke.payloads.registry.options import RegistryOptions
 
-    options = RegistryOptions(timeout_s=settings.registry_timeout_s, cache_max=settings.registry_cache_max)
+    options = RegistryOptions(
+        timeout_s=settings.registry_timeout_s,
+        cache_max=settings.registry_cache_max,
+        headers=settings.headers_of_registry(),
+    )
     if settings.registry_token is not None:
         options["auth"] = BearerToken(settings.registry_token)
     elif settings.registry_oauth_url is not None:

@@ -20,6 +20,7 @@ from awoke.rpc.call_options import Headers, OutgoingCall, Pairs
 from awoke.rpc.context import limited
 from awoke.rpc.errors import DeadlineExceeded, Internal, NobodyThere, error_of, streaming_error
 from awoke.rpc.forms import Read, Write
+from awoke.text.durations import duration
 from awoke.waiting.clock import monotonic_s
 from awoke.waiting.drive import elsewhere
 
@@ -103,7 +104,8 @@ class Planner:
 
         Raises:
             ConfigError: nothing can be read as `returns`, or `argument` is no format. EncodeError, TypeError,
-            ValueError, SchemaNeeded, RegistryError: see `Caller.call`.
+            ValueError, SchemaNeeded, RegistryError: see `Caller.call`. DeadlineExceeded: the call, or the block around
+            it, has no time left.
         """
         method, returns, timeout_s, idempotent = call.method, call.returns, call.timeout_s, call.idempotent
         if returns is not Any and returns is not None:
@@ -111,6 +113,9 @@ class Planner:
         # It may load a schema: the time begins after that.
         call.body = self._forms.body(method, args, kwargs, call.argument)
         call.granted_s = timeout_s = limited(self._timeout_s if timeout_s is None else timeout_s)
+        if timeout_s <= 0.0:
+            late = duration(-timeout_s)
+            raise DeadlineExceeded(f"{method}: its time was over {late} before the call: nothing was sent")
         if call.idempotency_key is not None:
             call.is_idempotent = True
         elif method in self._idempotent if idempotent is None else idempotent:

@@ -6,7 +6,7 @@ import threading
 import zlib
 from collections.abc import Iterable
 
-from awoke.errors import KafkaError, kafka_error
+from awoke.errors import KafkaError, ProducerFenced, kafka_error
 from awoke.observe.events import ClientError, Events, GroupWaiting, PartitionsAssigned
 from awoke.settings import SESSION_TIMEOUT, SESSION_TIMEOUT_MS, Settings, number
 
@@ -32,8 +32,16 @@ def fatal_error(event: ClientError, settings: Settings) -> KafkaError:
     said = f"{event.client} can't go on: {event.text} ({event.code_name})"
     if event.code == FENCED_INSTANCE_ID:
         name = settings.instance_id or settings.kafka.get("group.instance.id")
-        said += f"; another process joined the group with the same instance_id, {name!r}: give each process its own"
+        said += (
+            f"; another process joined the group with the same instance_id, {name!r}: give each process its own. "
+            "This one ends for good, because it would end the other one by joining again"
+        )
     return kafka_error(said, event.code, event.code_name, is_retriable=False)
+
+
+def is_name_taken(error: BaseException) -> bool:
+    """Returns whether another process has taken this one's name, in its group or for its transactions."""
+    return isinstance(error, ProducerFenced) or (isinstance(error, KafkaError) and error.code == FENCED_INSTANCE_ID)
 
 
 class JoinWatch:

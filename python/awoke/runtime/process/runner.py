@@ -18,6 +18,7 @@ from awoke.observe import ledger
 from awoke.observe.contexts import JobContexts
 from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
 from awoke.observe.ledger import Ledger
+from awoke.observe.logs import keep_audible
 from awoke.observe.metrics.recorder import Recorder
 from awoke.rpc.responder.call_log import CallLog
 from awoke.rpc.responder.responder import Responder
@@ -143,6 +144,7 @@ class AppRunner(Steering):
             text = f"app {self.app.name!r} has no route: decorate something with @app.on(topic), or @app.rpc.method"
             raise ConfigError(text, "routes")
         check_threads()
+        keep_audible()
         self.loaded.check_member()
         self.app.schemas.check()
         self._check_groups()

@@ -17,9 +17,10 @@ from awoke.observe import logs
 from awoke.runtime.process.context import RunnableApp
 from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.runtime.process.inbox import Inbox
+from awoke.runtime.process.joining import is_name_taken
 from awoke.runtime.process.runner import AppRunner
 from awoke.settings import KafkaValue
-from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
+from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from awoke.text.printable import shown, text_of
 from awoke.waiting.green_threads import check_threads
 
@@ -84,7 +85,7 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
     thread.join()  # It has nothing left to do.
     if server.fatal_error is not None:
         logger.error("the app stopped after a fatal error: %s", described(server.fatal_error))
-        return EXIT_FAILED
+        return EXIT_CONFIGURATION if is_name_taken(server.fatal_error) else EXIT_FAILED
     return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
 
 

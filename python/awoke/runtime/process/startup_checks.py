@@ -16,6 +16,7 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.context import RunnableApp
 from awoke.settings import Settings, embedded
+from awoke.waiting.time import monotonic_s
 
 UNKNOWN_TOPIC = 3
 KNOWN_WITHIN_S = 5.0
@@ -34,7 +35,7 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
     process are not compared: a test declares replicas and settings of production, which it has no use for.
 
     Raises:
-        UnknownTopic: its text names the command that creates it; BrokerUnreachable.
+        UnknownTopic: its text names all that are missing, and the commands that create them; BrokerUnreachable.
         ConfigError: A topic is not as it is declared, and `topics_check` is `error`; a route names a partition that
         its topic does not have.
     """
@@ -47,12 +48,10 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
     is_compared = settings.topics_check != "off" and settings.bootstrap_servers not in embedded
     compared: Mapping[str, Topic] = app.topics if is_compared else {}
     wanted = {*app.read_topics, *_written(app), *compared}
-    described: dict[str, TopicInfo] = {}
     with Admin(settings=settings) as admin:
         if app.patterns:
             wanted |= _matched(app, admin, settings)
-        for topic in sorted(wanted):
-            described[topic] = _described(app, admin, topic, settings)
+        described = _described(app, admin, sorted(wanted), settings)
         differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
     _report(app, settings, [row for each in differences for row in each.rows()])
     counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
@@ -99,13 +98,30 @@ def _known_within_s(settings: Settings) -> float:
     return 0.0 if settings.bootstrap_servers in embedded else KNOWN_WITHIN_S
 
 
-def _described(app: RunnableApp, admin: Admin, topic: str, settings: Settings) -> TopicInfo:
-    try:
-        return admin.find_topic(topic, settings.startup_timeout_s, _known_within_s(settings))
-    except UnknownTopic as error:
-        command = "apply MODULE:APP" if topic in app.topics else f"create {topic}"
-        text = f"topic {topic!r} does not exist on {settings.bootstrap_servers}; create it: awoke topics {command}"
-        raise UnknownTopic(text, error.code, error.code_name) from None
+def _described(app: RunnableApp, admin: Admin, topics: Sequence[str], settings: Settings) -> Mapping[str, TopicInfo]:
+    """Describes topics, of which some may be new: the brokers are believed after a time for all of them."""
+    described, missing = dict[str, TopicInfo](), list[str]()
+    believed_s = monotonic_s() + _known_within_s(settings)
+    for topic in topics:
+        try:
+            known_within_s = max(0.0, believed_s - monotonic_s())
+            described[topic] = admin.find_topic(topic, settings.startup_timeout_s, known_within_s)
+        except UnknownTopic:
+            missing.append(topic)
+    if missing:
+        raise UnknownTopic(_missing(app, missing, settings), UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
+    return described
+
+
+def _missing(app: RunnableApp, topics: Sequence[str], settings: Settings) -> str:
+    """Returns the error text for topics that do not exist."""
+    names = ", ".join(map(repr, topics))
+    said, them = (f"topic {names} does", "it") if len(topics) == 1 else (f"topics {names} do", "them")
+    plain = " ".join(topic for topic in topics if topic not in app.topics)
+    commands = [f"awoke topics create {plain}"] if plain else []
+    if any(topic in app.topics for topic in topics):
+        commands.append("awoke topics apply MODULE:APP")
+    return f"{said} not exist on {settings.bootstrap_servers}; create {them}: {', '.join(commands)}"
 
 
 def _differences(app: RunnableApp, admin: Admin, topics: Sequence[TopicInfo]) -> Iterator[TopicDifference]:

@@ -1,8 +1,7 @@
-"""JSON lines with bytes in them: text where the bytes are UTF-8, and else base64."""
+"""Files of JSON lines, which are written as a whole and read line by line."""
 
 from __future__ import annotations
 
-import base64
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -12,32 +11,6 @@ from typing import Any
 import msgspec
 
 from awoke.errors import ConfigError
-
-Text = str | dict[str, str] | None
-"""Bytes in a file: text, `{"base64": …}`, or null."""
-
-
-def text_of(data: bytes | None) -> Text:
-    """Returns bytes as they stand in a file."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def bytes_of(text: Any) -> bytes | None:
-    """Returns the bytes that stand in a file.
-
-    Raises:
-        ValueError: they are neither text, base64 nor null.
-    """
-    if text is None or isinstance(text, str):
-        return None if text is None else text.encode()
-    if isinstance(text, dict) and text.keys() == {"base64"} and isinstance(text["base64"], str):
-        return base64.b64decode(text["base64"], validate=True)
-    raise ValueError(f"expected text, {{'base64': …}} or null, got {type(text).__name__}")
 
 
 def write_lines(path: Path, documents: Iterable[Any], *, replaces: bool) -> None:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from awoke._native import Message, make_batch
 from awoke.testing.messages import MessageParts, parts_of
-from awoke.testing.recordings.lines import bytes_of, read_lines, text_of, write_lines, wrong_line
+from awoke.testing.recordings.lines import read_lines, write_lines, wrong_line
+from awoke.text.json_bytes import bytes_of_json, json_of_bytes
 
 KIND, VERSION = "awoke_recording", 1
 
@@ -26,9 +27,9 @@ class Recorded(NamedTuple):
             "partition": self.partition,
             "offset": offset,
             "timestamp_ms": timestamp_ms,
-            "key": text_of(key),
-            "headers": [[name, text_of(each)] for name, each in headers],
-            "value": text_of(value),
+            "key": json_of_bytes(key),
+            "headers": [[name, json_of_bytes(each)] for name, each in headers],
+            "value": json_of_bytes(value),
         }
 
 
@@ -86,12 +87,12 @@ def in_order(records: Iterable[Recorded]) -> list[Recorded]:
 
 
 def _record(document: dict[str, Any]) -> Recorded:
-    headers = [(str(name), bytes_of(each)) for name, each in document["headers"]]
+    headers = [(str(name), bytes_of_json(each)) for name, each in document["headers"]]
     timestamp_ms = document["timestamp_ms"]
     parts = MessageParts(
         int(document["offset"]),
-        bytes_of(document["value"]),
-        bytes_of(document["key"]),
+        bytes_of_json(document["value"]),
+        bytes_of_json(document["key"]),
         headers,
         None if timestamp_ms is None else int(timestamp_ms),
     )

@@ -17,10 +17,11 @@ from awoke.app.app import App
 from awoke.declare.routing import Route
 from awoke.testing.memory.process import route_of
 from awoke.testing.memory.producing import Sent
-from awoke.testing.recordings.lines import read_lines, text_of, write_lines, wrong_line
+from awoke.testing.recordings.lines import read_lines, write_lines, wrong_line
 from awoke.testing.recordings.recording import Recording
 from awoke.testing.route_results import Failed, Outcome, Place, is_letter
 from awoke.testing.route_runs import LIMIT_S, on_own_loop, run_flow
+from awoke.text.json_bytes import json_of_bytes
 
 KIND, VERSION = "awoke_results", 1
 
@@ -74,9 +75,9 @@ def _made(outcome: Outcome, failed: Failed | None, outputs: dict[Place | None, l
 def _output(sent: Sent) -> Document:
     return {
         "topic": str(sent.topic),
-        "key": text_of(sent.key),
-        "headers": [[name, text_of(value)] for name, value in sent.headers],
-        "value": text_of(sent.data),
+        "key": json_of_bytes(sent.key),
+        "headers": [[name, json_of_bytes(value)] for name, value in sent.headers],
+        "value": json_of_bytes(sent.data),
     }
 
 

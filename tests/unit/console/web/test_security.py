@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from starlette.datastructures import Headers
+from starlette.responses import StreamingResponse
 
-from awoke.console.web.security import CONTENT_SECURITY, is_same_origin
+from awoke.console.web.security import CONTENT_SECURITY, Guard, is_same_origin
 from tests.unit.console.web.fakes import console
 
 POLICY = (
@@ -21,6 +24,25 @@ def test_each_answer_has_the_policy_for_content(path: str) -> None:
     assert headers["content-security-policy"] == POLICY == CONTENT_SECURITY
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
+
+
+async def test_proxies_neither_collect_nor_compress_a_stream_of_events() -> None:
+    sent = list[Any]()
+
+    async def stream(scope: Any, receive: Any, send: Any) -> None:
+        await StreamingResponse(iter(["data: -\n\n"]), media_type="text/event-stream")(scope, receive, send)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    await Guard(stream, ())(scope, receive, send)
+    headers = Headers(raw=sent[0]["headers"])
+    assert headers["x-accel-buffering"] == "no"
+    assert headers["cache-control"] == "no-cache, no-transform"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import urllib.request
 from typing import Any
 
@@ -12,8 +11,9 @@ import awoke
 from awoke.console.web import serving
 from awoke.console.web.application import application
 from awoke.console.web.grants import Rights, view_only
-from awoke.console.web.serving import Server, listening
+from awoke.console.web.serving import Server
 from awoke.errors import ConfigError
+from awoke.observe.web.http import listening_socket
 from awoke.settings import load
 from awoke.testing import EmbeddedCluster, running
 from tests.unit.console.web.fakes import FakeLive, report
@@ -30,14 +30,10 @@ def test_a_server_answers_until_it_is_closed() -> None:
         server.close()
 
 
-def test_small_answers_do_not_wait_for_acknowledgements() -> None:
-    with listening("127.0.0.1", 0) as listener:
-        assert listener.proto == socket.IPPROTO_TCP, "asyncio sets TCP_NODELAY only then"
-
-
 def test_a_port_that_is_taken_is_named() -> None:
-    with listening("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="--port"):
-        listening("127.0.0.1", taken.getsockname()[1])
+    any_app: Any = FakeLive([])
+    with listening_socket("127.0.0.1", 0, "port") as taken, pytest.raises(ConfigError, match="another port"):
+        Server(any_app, "127.0.0.1", taken.getsockname()[1])
 
 
 def test_the_console_is_there_while_the_app_runs(caplog: pytest.LogCaptureFixture) -> None:

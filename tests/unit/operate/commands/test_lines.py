@@ -17,7 +17,7 @@ from awoke.operate.commands.views import CommandResult, OperatorCommand, StackOf
 def test_a_command_has_the_user_of_its_client() -> None:
     line = b'{"command": "skip", "reason": "it is bad", "topic": "t", "offset": 7}\n'
     user = pwd.getpwuid(os.getuid()).pw_name
-    assert lines.command_of(line, Peer(1, os.getuid())) == OperatorCommand(
+    assert lines.command_of(line, Peer(1, os.getuid()), "shop:app") == OperatorCommand(
         verb="skip", arguments={"topic": "t", "offset": 7}, who=user, via="socket", reason="it is bad"
     )
 
@@ -28,14 +28,14 @@ def test_a_command_has_the_user_of_its_client() -> None:
 )
 def test_what_is_not_a_command_is_refused(line: bytes) -> None:
     with pytest.raises(awoke.ConfigError) as refused:
-        lines.command_of(line, None)
+        lines.command_of(line, None, "shop:app")
     assert refused.value.property == "command"
 
 
 @pytest.mark.parametrize("reason", [None, 7, ["x"], "x" * 5_000])
 def test_any_reason_is_shortened(reason: Any) -> None:
     line = lines.encoded({"command": "quiet", "reason": reason})
-    assert len(lines.command_of(line, None).reason) <= 1_000
+    assert len(lines.command_of(line, None, "shop:app").reason) <= 1_000
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def path(tmp_path: Path) -> str:
 @pytest.fixture
 def app(path: str) -> Iterator[FakeApp]:
     app = FakeApp()
-    with open_process_socket(app, path):
+    with open_process_socket(app, path, "shop:app"):
         yield app
 
 
@@ -146,13 +146,13 @@ def test_an_app_that_does_not_run_yet_executes_nothing(path: str, app: FakeApp) 
 
 
 def test_an_app_runs_without_a_socket_that_is_taken(path: str, app: FakeApp, caplog: pytest.LogCaptureFixture) -> None:
-    with open_process_socket(FakeApp(), path):
+    with open_process_socket(FakeApp(), path, "shop:app"):
         assert "no commands (awoke resume, skip, threads) for this process" in caplog.text
     assert answer(path, COMMAND) == RESUMED
 
 
 def test_the_thread_and_the_file_are_gone_at_the_end(path: str) -> None:
-    with open_process_socket(FakeApp(), path), client(path, b"half a requ"):
+    with open_process_socket(FakeApp(), path, "shop:app"), client(path, b"half a requ"):
         assert "awoke-commands" in {thread.name for thread in threading.enumerate()}
     assert "awoke-commands" not in {thread.name for thread in threading.enumerate()}
     assert not Path(path).exists()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 import warnings
 from pathlib import Path
 
 import pytest
 
 import awoke
-from awoke.operate.commands.socket_file import SocketFile, SocketTaken, own_folder, socket_path
+from awoke.operate.commands.socket_file import SocketFile, SocketTaken
 
 
 @pytest.fixture
@@ -129,16 +128,3 @@ def test_a_path_that_is_too_long_or_impossible_is_an_error(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(awoke.ConfigError, match="can't use the folder"):
         SocketFile(str(tmp_path / "file" / "app.sock"))
-
-
-def test_a_path_has_the_name_of_its_target_without_what_a_file_name_must_not_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert socket_path("a/b:c") == f"{tmp_path}/awoke-a-b-c.sock"
-
-
-def test_without_a_runtime_folder_it_lies_in_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "")
-    assert own_folder() == Path(tempfile.gettempdir()) / f"awoke-{os.getuid()}"
-    assert Path(socket_path("shop:app")).parent == own_folder()

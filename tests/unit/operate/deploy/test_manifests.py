@@ -46,7 +46,7 @@ def test_the_pod_runs_the_app_as_no_root_and_serves_its_metrics() -> None:
     assert (container["image"], container["args"]) == ("registry/shop:1", ["shop:app"])
     assert container["ports"] == [{"name": "metrics", "containerPort": 9_500}]
     values = {each["name"]: each["value"] for each in container["env"]}
-    assert (values["AWOKE_METRICS_HOST"], values["AWOKE_METRICS_PORT"]) == ("0.0.0.0", "9500")
+    assert (values["AWOKE_METRICS_HOST"], values["AWOKE_METRICS_PORT"]) == ("::", "9500")
     assert spec["securityContext"]["runAsNonRoot"] is True
 
 

@@ -18,7 +18,7 @@ from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
 from awoke.rpc.call_options import OutgoingCall
 from awoke.rpc.caller.exchange import KEPT_MAX, CallerForms, Part, Planner, ReplyReader
 from awoke.rpc.context import current
-from awoke.rpc.errors import KINDS
+from awoke.rpc.errors import KINDS, DeadlineExceeded
 from awoke.rpc.protocol import problem_of
 from awoke.waiting.clock import monotonic_s
 from tests.support.known_schemas import KnownSchemas
@@ -66,8 +66,10 @@ def test_the_time_of_a_call_is_its_own_or_else_the_callers() -> None:
     assert made.until_s <= monotonic_s() + 60.0
 
 
-def test_a_call_whose_time_is_over_has_less_than_nothing_left() -> None:
-    assert plan(planner(), timeout_s=-1.0).left_s() < 0
+@pytest.mark.parametrize(("timeout_s", "late"), [(-1.0, "1 s"), (-0.25, "250 ms"), (0.0, "0 ms")])
+def test_a_call_whose_time_is_over_is_not_made(timeout_s: float, late: str) -> None:
+    with pytest.raises(DeadlineExceeded, match=f"^quote: its time was over {late} before the call: nothing was sent"):
+        plan(planner(), timeout_s=timeout_s)
 
 
 @pytest.mark.parametrize(("timeout_s", "found_s"), [(None, 2.0), (60.0, 2.0), (0.5, 0.5)])

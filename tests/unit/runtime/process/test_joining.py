@@ -10,7 +10,7 @@ import pytest
 import awoke
 from awoke.observe.events import ClientError, GroupWaiting, PartitionsAssigned
 from awoke.runtime.process import joining as module
-from awoke.runtime.process.joining import FENCED_INSTANCE_ID, JoinWatch, fatal_error, instance_properties
+from awoke.runtime.process.joining import FENCED_INSTANCE_ID, JoinWatch, fatal_error, instance_properties, is_name_taken
 from awoke.settings import Settings
 from tests.support.waiting import Collected
 
@@ -112,7 +112,10 @@ def test_a_process_whose_name_another_has_taken_says_so(settings: dict[str, Any]
     error = fatal_error(client_error(FENCED_INSTANCE_ID), Settings(**settings))
     assert (error.code, error.is_retriable) == (FENCED_INSTANCE_ID, False)
     assert f"the same instance_id, {name}: give each process its own" in str(error)
+    assert is_name_taken(error)
 
 
 def test_another_fatal_error_is_told_as_it_is() -> None:
-    assert str(fatal_error(client_error(-150), Settings())) == "shop can't go on: fenced (FATAL)"
+    error = fatal_error(client_error(-150), Settings())
+    assert str(error) == "shop can't go on: fenced (FATAL)"
+    assert not is_name_taken(error)

@@ -11,11 +11,12 @@ from typing import Any, cast
 import pytest
 
 import awoke
+from awoke.errors import ProducerFenced
 from awoke.runtime.process import signals as module
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import run, wait_and_stop
-from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_FAILED, EXIT_LATE
+from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from tests.support.waiting import Collected
 
 WITHIN_S = 30.0
@@ -143,3 +144,10 @@ def test_an_app_that_was_stopped_before_its_start_ends_cleanly() -> None:
     app.on("orders")(lambda message: None)
     app.stop()
     assert run(app, bootstrap_servers="127.0.0.1:1", workers=None, embedded=False, kafka=None) == EXIT_CLEAN
+
+
+def test_an_app_whose_transactional_id_another_one_has_is_not_to_be_started_again(heard: Inbox) -> None:
+    server = FakeServer()
+    server.may_end.set()
+    server.fatal_error = ProducerFenced("another producer has it", 90, "PRODUCER_FENCED", False)
+    assert stopped(server, heard, "fatal error") == EXIT_CONFIGURATION

@@ -1,29 +1,14 @@
-"""JSON lines with bytes in them."""
+"""Files of JSON lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from awoke import ConfigError
-from awoke.testing.recordings.lines import bytes_of, read_lines, text_of, write_lines
-
-
-@pytest.mark.parametrize(
-    ("data", "text"), [(None, None), (b"", ""), ("ü".encode(), "ü"), (b"\xff\x00", {"base64": "/wA="})]
-)
-def test_bytes_come_back_from_a_file(data: bytes | None, text: Any) -> None:
-    assert text_of(data) == text
-    assert bytes_of(text) == data
-
-
-@pytest.mark.parametrize("text", [5, ["a"], {"base64": 5}, {"base64": "!"}, {"base65": "/wA="}])
-def test_what_is_no_bytes_is_refused(text: Any) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the caller adds the line.
-        bytes_of(text)
+from awoke.testing.recordings.lines import read_lines, write_lines
 
 
 def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:

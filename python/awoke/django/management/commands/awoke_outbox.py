@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from awoke.app.application import find_app
 from awoke.django.app import TARGET
 from awoke.django.relay import Relay
+from awoke.errors import ConfigError
 
 
 class Command(BaseCommand):
@@ -34,5 +35,8 @@ class Command(BaseCommand):
             return f"sent {relay.run_once()} messages"
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: relay.stop())
-        relay.run()
+        try:
+            relay.run()
+        except ConfigError as error:
+            raise CommandError(str(error)) from None
         return None
