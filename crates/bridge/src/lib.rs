@@ -10,6 +10,7 @@
 mod admin;
 #[cfg(target_os = "linux")]
 mod allocator;
+mod avro_walk;
 mod clock;
 mod consume;
 mod embedded;
@@ -46,6 +47,7 @@ mod _native {
     #[pymodule_export]
     use crate::{
         admin::{Admin, PendingCall},
+        avro_walk::AvroWalk,
         clock::{Signal, SignalWait, TakenClock, clock_is_virtual, clock_ns, wall_ns},
         consume::{Batch, BatchIterator, Decoders, GroupMember, HookJob, Job, LaneAssignment, Message, Partition},
         consume::{PendingStep, Reader, Route, Scheduler, ValueBuffer, make_batch},

@@ -191,9 +191,8 @@ class App(Router):
 
     @property
     def middleware(self) -> Sequence[Middleware]:
-        """The functions that every outgoing message passes through, in this order: those of `outgoing`, and last the
-        encoding for topics that have types."""
-        return [*self._outgoing, self.topic_formats] if self.topic_formats else list(self._outgoing)
+        """The functions that every outgoing message passes through, in this order; the formats of topics follow."""
+        return list(self._outgoing)
 
     def logger(self, name: str) -> logging.Logger:
         """Returns a logger whose records know the message that is handled when they are written.
@@ -252,9 +251,15 @@ class App(Router):
         return self._topics
 
     def _encode(self, topic: str) -> None:
-        """Encodes what is sent to a topic from now on, if it has types."""
+        """Encodes what is sent to a topic from now on, if it has types of its own."""
+        with self._in_time(topic):
+            self.topic_formats.add(topic)
+
+    @contextlib.contextmanager
+    def _in_time(self, topic: str) -> Iterator[None]:
+        """Refuses the first format of any topic, if the app's producer was made without one."""
         had_none = not self.topic_formats
-        self.topic_formats.add(topic)
+        yield
         if had_none and self.topic_formats and self._producer is not None:
             text = (
                 f"topic {topic!r}: its types come too late: the app's producer was used before; make the topic earlier"
@@ -315,6 +320,10 @@ class App(Router):
         self.groups[group.key] = group
         for each in route.topics_out:
             self._encode(each)
+        with self._in_time(str(topic)):
+            self.topic_formats.add_read(
+                topic.matches if isinstance(topic, Pattern) else str(topic).__eq__, *route.types
+            )
 
     def _known(self) -> list[Route]:
         return self.all_routes
@@ -394,6 +403,7 @@ class App(Router):
                     events=self.events,
                     idle_after_s=settings.producer_idle_s,
                     middleware=self.middleware,
+                    topics=self.topic_formats,
                     format=self.format,
                 )
             return self._producer

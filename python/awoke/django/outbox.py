@@ -36,7 +36,7 @@ def send(
     Raises:
         EncodeError: a value that can't be turned into bytes. DatabaseError: see Django.
     """
-    message = through(app.middleware, Outgoing(topic, value, key, headers))
+    message = app.topic_formats(through(app.middleware, Outgoing(topic, value, key, headers)))
     pairs = [(name, _text(text)) for name, text in (dict(message.headers or {})).items()]
     using = using or router.db_for_write(OutboxMessage)
     OutboxMessage.objects.using(using).create(
