@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from awoke.console.commands.service import CommandService
@@ -54,6 +56,13 @@ class ProcessCommands(Extension):
         why = None if self._pauses is None else self._pauses.find(group, topic, partition)
         if why is not None:
             self._runner.pause(topic, partition, why, group)
+
+    def reasons(self) -> Iterator[str]:
+        """Gives which threads have ended that follow topics of the console."""
+        if self._pauses is not None and self._pauses.has_ended:
+            yield "durable pauses are followed no longer: the thread awoke-console-pauses has ended; see the log"
+        if self._service is not None and self._service.has_ended:
+            yield "no commands of a console are taken: the thread awoke-console-commands has ended; see the log"
 
     def wait_open(self, timeout_s: float) -> bool:
         """Waits until the commands of consoles are read; returns whether they are. Blocks."""

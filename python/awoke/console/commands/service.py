@@ -99,6 +99,11 @@ class CommandService:
         """Starts the thread. Does not block."""
         self._thread.start()
 
+    @property
+    def has_ended(self) -> bool:
+        """True if the thread was started and is not alive, though nobody has closed this."""
+        return self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
+
     def close(self, timeout_s: float) -> None:
         """Answers the commands under way, and ends the threads. Blocks up to `timeout_s`, and for a lookup under way.
 
@@ -114,12 +119,13 @@ class CommandService:
             self._thread.join(timeout_s + START_TIMEOUT_S)
 
     def _run(self) -> None:
-        attempt = 0
+        attempt, has_pauses = 0, False
         while not self._closing.is_set():
             attempt += 1
             try:
                 self._prepare()
-                if attempt == 1:
+                if not has_pauses:
+                    has_pauses = True
                     self._pauses.start()
                 self._serve()
             except AwokeError as error:
@@ -127,6 +133,9 @@ class CommandService:
                     return
                 level = logging.WARNING if attempt == 1 else logging.DEBUG
                 logger.log(level, "this process takes no commands of a console: %s", error)
+                self._closing.wait(AGAIN.delay_s(attempt))
+            except Exception:  # A fault of awoke's own: the process is to take commands again.
+                logger.exception("this process takes no commands of a console")
                 self._closing.wait(AGAIN.delay_s(attempt))
 
     def _prepare(self) -> None:

@@ -20,6 +20,7 @@ from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, ClosedError, ConfigError
 from awoke.operate.commands.verbs import checked
 from awoke.settings import Settings
+from awoke.text.records import decode, encode
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wall_ms
 
@@ -82,7 +83,7 @@ class DurablePauses:
         """
         self._send(
             self._topic,
-            msgspec.json.encode(KeptPause(why=why, at_ms=wall_ms())),
+            encode(KeptPause(why=why, at_ms=wall_ms())),
             key_of(group, topic, partition),
             SEND_TIMEOUT_S,
         )
@@ -104,6 +105,11 @@ class DurablePauses:
             with self._lock:
                 self._known.pop(each, None)
         return bool(found)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the thread was started and is not alive, though nobody has closed this."""
+        return self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
 
     def close(self) -> None:
         """Ends the thread and joins it. Closing again, or without a start, does nothing."""
@@ -127,6 +133,9 @@ class DurablePauses:
             except AwokeError as error:
                 logger.debug("durable pauses can't be read from %s: %s", self._topic, error)
                 self._closing.wait(AGAIN.delay_s(attempt))
+            except Exception:  # A fault of awoke's own: pauses are read again, and none is lost.
+                logger.exception("durable pauses can't be read from %s", self._topic)
+                self._closing.wait(AGAIN.delay_s(attempt))
 
     def _follow(self) -> None:
         reader = Reader(self._topic, **self._given)
@@ -147,10 +156,10 @@ class DurablePauses:
             return
         why: str | None = None
         if message.value is not None:
-            try:
-                why = msgspec.json.decode(message.value, type=KeptPause).why
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            kept = decode(message.value, KeptPause)
+            if kept is None:
                 return
+            why = kept.why
         with self._lock:
             if self._known.get(place) == why:
                 return  # This process has sent it.
@@ -162,18 +171,22 @@ class DurablePauses:
             self._apply(*place, why)
         except AwokeError as error:
             logger.debug("a durable pause of %s[%d] changes nothing here: %s", place[1], place[2], error)
+        except Exception:  # Of one record: the others take effect all the same.
+            logger.exception("a durable pause of %s[%d] can't be applied", place[1], place[2])
 
 
 def key_of(group: str | None, topic: str, partition: int) -> bytes:
     """Returns a place as the key of a record."""
-    return msgspec.json.encode([group, topic, partition])
+    return encode([group, topic, partition])
 
 
 def place_of(key: bytes | None) -> Place | None:
     """Returns the place in the key of a record; None where there is none."""
-    try:
-        group, topic, partition = msgspec.json.decode(key or b"", type=tuple[str | None, str, int])
-        checked("pause", {"group": group, "topic": topic, "partition": partition})
-    except (msgspec.MsgspecError, UnicodeDecodeError, ConfigError):
+    place = decode(key, tuple[str | None, str, int])
+    if place is None:
         return None
-    return group, topic, partition
+    try:
+        checked("pause", dict(zip(("group", "topic", "partition"), place, strict=True)))
+    except ConfigError:
+        return None
+    return place
