@@ -81,6 +81,14 @@ class AvroWalk:
         """
 
 @final
+class LinearPattern:
+    """A regular expression without looking around and without references back. Any thread."""
+
+    def __new__(cls, pattern: str) -> Self: ...
+    def search(self, text: str) -> bool:
+        """Returns whether the pattern is found anywhere in a text. Takes time; the GIL is released."""
+
+@final
 class Decoders:
     """The functions that decode the messages of a route; None leaves the bytes."""
 

@@ -18,6 +18,7 @@ mod errors;
 mod events;
 mod lifeline;
 mod open;
+mod pattern;
 mod produce;
 mod properties;
 mod rpc;
@@ -57,6 +58,7 @@ mod _native {
         events::EventBox,
         is_secret,
         lifeline::Lifeline,
+        pattern::LinearPattern,
         produce::{DeliveryHandle, OrderedQueue, OrderedResults, Producer, Results, Transaction, Variant},
         produce::{deliver, flush_now, wait_all},
         rpc::{Admission, Call, CallReplies, Caller, IncomingCall, StreamCredit},
