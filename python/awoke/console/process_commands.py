@@ -10,6 +10,7 @@ from awoke.console.commands.service import CommandService
 from awoke.console.reporter import Reporter
 from awoke.operate.commands.actions import Actions
 from awoke.operate.commands.pauses import DurablePauses
+from awoke.operate.commands.verbs import allowed
 from awoke.operate.commands.views import Audit
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
@@ -30,10 +31,12 @@ class ProcessCommands(Extension):
         self._pauses: DurablePauses | None = None
         self._service: CommandService | None = None
         node, settings = "" if reporter is None else reporter.node, runner.settings
-        if reporter is not None and settings.allowed_commands():
+        verbs = allowed(settings)
+        # Without a secret, whoever may write to the topic may pause: it is read only where consoles may do that anyway.
+        if reporter is not None and verbs and ("pause" in verbs or settings.console_secret is not None):
             self._pauses = DurablePauses(reporter.topics.pauses, settings, reporter.send, self._apply_pause)
         self.actions = Actions(self._app, node, runner, self.record, self._pauses)
-        if self._pauses is not None:
+        if reporter is not None and verbs:
             self._service = CommandService(self._app, node, settings, self.actions, self._pauses)
 
     @property

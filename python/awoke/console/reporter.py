@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -249,7 +249,9 @@ class Reporter(Extension):
             self._send(producer, self.topics.audit, encode(audit), audit.node)
             self.tell_soon()
 
-    def send(self, topic: str, value: bytes | None, key: bytes, timeout_s: float) -> None:
+    def send(
+        self, topic: str, value: bytes | None, key: bytes, timeout_s: float, headers: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
         """Sends a record and waits until the brokers have it. Blocks up to `timeout_s`.
 
         Raises:
@@ -258,7 +260,7 @@ class Reporter(Extension):
         producer = self._producer
         if producer is None:
             raise ClosedError("the console of this process is closed")
-        producer.produce(topic, value, key=key, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
+        producer.produce(topic, value, key=key, headers=headers, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
 
     def _report(self, producer: Producer) -> None:
         """Sends the records that wait, and a report unless the last one is still under way. Does not block."""

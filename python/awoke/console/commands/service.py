@@ -82,7 +82,7 @@ class CommandHost:
 class CommandService:
     """Takes commands until `close`. Any thread."""
 
-    def __init__(self, app: str, node: str, settings: Settings, actions: Actions, pauses: DurablePauses) -> None:
+    def __init__(self, app: str, node: str, settings: Settings, actions: Actions, pauses: DurablePauses | None) -> None:
         self._service, self._topics, self._node = service_of(app), ConsoleTopics.of(app), node
         kafka = {name: value for name, value in settings.kafka.items() if not name.startswith("transactional.")}
         self._settings = msgspec.structs.replace(
@@ -114,7 +114,8 @@ class CommandService:
             admin = self._admin
         if admin is not None:
             admin.close()  # It ends a wait for brokers.
-        self._pauses.close()
+        if self._pauses is not None:
+            self._pauses.close()
         if self._thread.ident is not None:
             self._thread.join(timeout_s + START_TIMEOUT_S)
 
@@ -124,7 +125,7 @@ class CommandService:
             attempt += 1
             try:
                 self._prepare()
-                if not has_pauses:
+                if not has_pauses and self._pauses is not None:
                     has_pauses = True
                     self._pauses.start()
                 self._serve()

@@ -8,6 +8,7 @@ The thread:
 
 from __future__ import annotations
 
+import hmac
 import logging
 import threading
 from collections.abc import Callable
@@ -33,8 +34,10 @@ AGAIN = Backoff(0.2, 30.0)
 
 Place = tuple[str | None, str, int]
 """Group (None: all groups of the app), topic and partition."""
-Send = Callable[[str, bytes | None, bytes, float], object]
-"""Sends value and key to a topic, within a time."""
+Send = Callable[[str, bytes | None, bytes, float, list[tuple[str, bytes]]], object]
+"""Sends value and key to a topic, within a time, with these headers."""
+SIGNATURE = "awoke-signature"
+PURPOSE = b"awoke-pause-v1"
 Apply = Callable[[str | None, str, int, str | None], object]
 """Pauses a partition for a reason, or resumes it (None), where it is assigned to this process."""
 
@@ -51,6 +54,8 @@ class DurablePauses:
 
     def __init__(self, topic: str, settings: Settings, send: Send, apply: Apply) -> None:
         self._topic, self._send, self._apply = topic, send, apply
+        self._secret = None if settings.console_secret is None else settings.console_secret.encode()
+        """Signs the records: with one, records of others are no pauses."""
         self._given: dict[str, Any] = {
             "bootstrap_servers": settings.bootstrap_servers,
             "kafka": settings.kafka,
@@ -81,12 +86,7 @@ class DurablePauses:
         Raises:
             AwokeError: They do not have it.
         """
-        self._send(
-            self._topic,
-            encode(KeptPause(why=why, at_ms=wall_ms())),
-            key_of(group, topic, partition),
-            SEND_TIMEOUT_S,
-        )
+        self._write(encode(KeptPause(why=why, at_ms=wall_ms())), key_of(group, topic, partition))
         with self._lock:
             self._known[(group, topic, partition)] = why
 
@@ -101,10 +101,28 @@ class DurablePauses:
         with self._lock:
             found = [each for each in self._known if each[1:] == (topic, partition) and group in (None, each[0])]
         for each in found:
-            self._send(self._topic, None, key_of(*each), SEND_TIMEOUT_S)
+            self._write(None, key_of(*each))
             with self._lock:
                 self._known.pop(each, None)
         return bool(found)
+
+    def _write(self, value: bytes | None, key: bytes) -> None:
+        headers = [] if self._secret is None else [(SIGNATURE, self._signature(self._secret, value, key))]
+        self._send(self._topic, value, key, SEND_TIMEOUT_S, headers)
+
+    def _signature(self, secret: bytes, value: bytes | None, key: bytes) -> bytes:
+        """Returns the signature of a record: a copy under another key, or in another app's topic, is not signed."""
+        parts = (PURPOSE, self._topic.encode(), key, b"none" if value is None else b"some", value or b"")
+        signed = b"".join(len(each).to_bytes(8) + each for each in parts)
+        return hmac.digest(secret, signed, "sha256")
+
+    def _is_signed(self, message: Message[Any, Any]) -> bool:
+        """Tells whether a record is of one who has the secret; without one, any record is taken."""
+        if self._secret is None:
+            return True
+        found = next((value for name, value in reversed(message.headers) if name == SIGNATURE), None)
+        expected = self._signature(self._secret, message.value, message.key or b"")
+        return found is not None and hmac.compare_digest(found, expected)
 
     @property
     def has_ended(self) -> bool:
@@ -152,7 +170,7 @@ class DurablePauses:
 
     def _on_record(self, message: Message[Any, Any]) -> None:
         place = place_of(message.key)
-        if place is None:
+        if place is None or not self._is_signed(message):
             return
         why: str | None = None
         if message.value is not None:
