@@ -15,6 +15,7 @@ from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.registry.schemas import NO_SCHEMAS, SchemaNeeded
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import Topic
+from awoke.produce.middleware import through
 from tests.support.known_schemas import KnownSchemas
 
 
@@ -133,8 +134,7 @@ def test_an_app_encodes_for_its_topics_after_all_other_steps() -> None:
 
     topic = app.topic("orders", key=int)
     message = awoke.Outgoing(topic, Order(7), 5)
-    for step in (*app.middleware, app.topic_formats):
-        message = step(message)
+    message = app.topic_formats(through(app.middleware, message))
     assert (seen, message.key) == ([Order(7)], b"5")
 
 
