@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
+NAME_MAX = 200
+"""The most characters of an app's name."""
 APPS: WeakSet[App] = WeakSet()
 """The apps of this process that are alive: for tests, which find the app of a handler."""
 
@@ -59,6 +61,9 @@ class App(Router):
     ) -> None:
         if not name or not isinstance(name, str):
             raise ConfigError("an app needs a name; it is also its consumer group where none is set", "name")
+        if not name.isprintable() or len(name) > NAME_MAX:
+            text = f"an app's name has at most {NAME_MAX} characters, none of which controls a terminal or ends a line"
+            raise ConfigError(f"{text}: manifests and units have it", "name")
         super().__init__()
         self.name = name
         self.format = checked_default(format)

@@ -87,7 +87,7 @@ class Producer(_native.Producer):
         if not isinstance(formats, TopicFormats):
             schemas = options.get("schemas") or (own_schemas := schemas_of(settings))
             formats = TopicFormats(formats, default, schemas)
-        typed = (*middleware, formats)
+        typed: Sequence[Middleware] = (*middleware, formats)
         source = EventSource(options.get("events"))
         try:
             with origins.named():
