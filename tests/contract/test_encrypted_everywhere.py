@@ -185,7 +185,7 @@ def by_a_consumer(sender: Sender, topic: awoke.Topic) -> None:
 
     @sender.app.consumer(sender.trigger)
     class Copies(awoke.Consumer):
-        def consume(self, batch: awoke.Batch) -> None:
+        def consume(self, batch: awoke.Batch[Any]) -> None:
             self.app.producer.produce(topic, PATIENT).wait(30)
             ready.set()
 
@@ -199,7 +199,7 @@ def by_a_transaction_of_a_consumer(sender: Sender, topic: awoke.Topic) -> None:
 
     @sender.app.consumer(sender.trigger, exactly_once=True)
     class Copies(awoke.Consumer):
-        def consume(self, batch: awoke.Batch) -> None:
+        def consume(self, batch: awoke.Batch[Any]) -> None:
             with self.transaction() as transaction:
                 transaction.produce(topic, PATIENT)
             ready.set()

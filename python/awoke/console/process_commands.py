@@ -32,7 +32,7 @@ class ProcessCommands(Extension):
         self._service: CommandService | None = None
         node, settings = "" if reporter is None else reporter.node, runner.settings
         verbs = allowed(settings)
-        # Without a secret, whoever may write to the topic may pause: it is read only where consoles may do that anyway.
+        # Without a secret, each writer to the topic may pause: it is read only where consoles may do that anyway.
         if reporter is not None and verbs and ("pause" in verbs or settings.console_secret is not None):
             self._pauses = DurablePauses(reporter.topics.pauses, settings, reporter.send, self._apply_pause)
         self.actions = Actions(self._app, node, runner, self.record, self._pauses)

@@ -150,7 +150,7 @@ class State:
         self._bound()
 
     def _bound(self) -> None:
-        """Drops the processes that were heard of first, while they are too many: whoever writes makes their names."""
+        """Drops the processes that were heard of first, while they are too many: a writer makes up their names."""
         while len(self._nodes.keys() | self._new) > NODES_MAX or self._size_bytes() > NODES_BYTES_MAX:
             for known in (self._nodes, self._new):
                 if known:

@@ -114,7 +114,7 @@ class TopicFormats:
         return found
 
     def _parts(self, name: str, own: dict[Part, _Kind]) -> list[_SentPart]:
-        """Returns the parts of a topic that are encoded: by its own formats, by those of its name, or of its readers."""
+        """Returns the parts of a topic that are encoded: by its own formats, those of its name, or its readers'."""
         known = [own, self._sent.get(name, {}), *(kinds for matches, kinds in self._read if matches(name))]
         parts = []
         for part in PARTS:

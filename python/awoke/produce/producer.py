@@ -41,8 +41,8 @@ class ProducerOptions(TypedDict, total=False):
     """Writes values that are neither bytes, text nor None; left out, protobuf's classes write themselves, and all
     others are JSON."""
     topics: Sequence[str] | TopicFormats
-    """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`. Messages to another
-    topic have the types of the object that is passed."""
+    """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`. Messages to
+    another topic have the types of the object that is passed."""
     schemas: Schemas | None
     """The schemas of an app; None for those of the registry in the settings."""
     oauth_token: TokenFunction | None

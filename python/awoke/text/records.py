@@ -1,6 +1,6 @@
 """JSON that awoke writes and reads by itself: reports, error records, audits, pauses. One `encode` and one `decode`.
 
-Whoever may write to a topic may write anything there, and a thread that reads it must outlive that. So `decode` has no
+A writer to a topic may write anything there, and a thread that reads it must outlive that. So `decode` has no
 exception: it returns None for all that is not of the type, also for what is nested too deep, and callers count it.
 """
 

@@ -1,4 +1,4 @@
-"""Records that anybody may write into the console's topics end no thread, no report and no page."""
+"""Records that any writer may put into the console's topics end no thread, no report and no page."""
 
 from __future__ import annotations
 

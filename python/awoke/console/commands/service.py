@@ -101,7 +101,7 @@ class CommandService:
 
     @property
     def has_ended(self) -> bool:
-        """True if the thread was started and is not alive, though nobody has closed this."""
+        """True if the thread was started and is not alive, though this was not closed."""
         return self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
 
     def close(self, timeout_s: float) -> None:

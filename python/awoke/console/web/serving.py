@@ -55,7 +55,7 @@ def connections_max() -> int:
 
 
 def bounded(protocol: Any, most: int) -> Any:
-    """Returns a class of uvicorn's connections of which there are at most so many, none of them with a slow request.
+    """Returns a class of uvicorn's connections of which there are at most `most`, none of them with a slow request.
 
     If there are too many, the one that has waited longest for its client is closed, or else the oldest one.
     """

@@ -2,7 +2,7 @@
 
 Source: NIST SP 800-38D. The nonce is random, so that one key is good for some four thousand million messages.
 
-A value is bound to its place, as additional data of GCM: a ciphertext that somebody copies to another topic, or beside
+A value is bound to its place, as additional data of GCM: a ciphertext that is copied to another topic, or beside
 the id of another schema, does not decrypt. The version in a header says what it is bound to. The header itself needs no
 protection: without it the additional data differs. Values without a version are bound to the key's id only.
 """
@@ -57,7 +57,7 @@ Current = str | Callable[[], str]
 class Encrypted(bytes):
     """Bytes that are encrypted, as this process knows by itself: it has encrypted them, or read them as such.
 
-    A header can't say so. Whoever sends a message chooses its headers, and headers are carried on to other messages.
+    A header can't say so: the sender of a message chooses its headers, and headers are carried on to other messages.
     """
 
     __slots__ = ()

@@ -315,8 +315,10 @@ def encoder_of(said: Any, topic: str, part: Part, default: Format, schemas: Sche
 
 
 def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schemas) -> Encode:
-    """Returns the encoder of a type or a format, for a format around it. Bytes stay as they are, unless the format inside
-    encrypts them."""
+    """Returns the encoder of a type or a format, for a format around it.
+
+    Bytes stay as they are, unless the format inside encrypts them.
+    """
     is_format = isinstance(said, Format)
     if is_format and said.binds_key:
         text = f"topic {topic!r}: a format that binds values to their key can't be inside of another one"

@@ -55,7 +55,8 @@ def test_the_console_is_there_while_the_app_runs(caplog: pytest.LogCaptureFixtur
 
 def served(live: Any = None) -> Server:
     rights = Rights(view_only, (), False)
-    return Server(application("shop", load({}).values, live or FakeLive([report()]), rights, ()), "127.0.0.1", 0)
+    shown: Any = live or FakeLive([report()])
+    return Server(application("shop", load({}).values, shown, rights, ()), "127.0.0.1", 0)
 
 
 def test_clients_that_send_nothing_shut_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
