@@ -84,7 +84,9 @@ class TopicFormats:
             ConfigError: The topic is encrypted by one format, and not by another.
         """
         topic = message.topic
-        parts = self._of_topic(topic) if isinstance(topic, Topic) else self._of_name(str(topic))
+        parts = self._of_names.get(topic) if type(topic) is str else None
+        if parts is None:
+            parts = self._of_topic(topic) if isinstance(topic, Topic) else self._of_name(str(topic))
         for part in parts:
             message = part.encoded(message)
         return message

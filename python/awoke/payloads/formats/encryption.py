@@ -10,8 +10,8 @@ protection: without it the additional data differs. Values without a version are
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping
+from os import urandom
 from typing import Any
 
 from awoke.errors import ConfigError, EncodeError
@@ -55,7 +55,7 @@ Current = str | Callable[[], str]
 
 
 class Encrypted(bytes):
-    """Bytes that are encrypted, as this process knows by itself: it has encrypted them, or read them as such.
+    """Bytes that are encrypted, as this process knows by itself: they are those of a message that it has read as such.
 
     A header can't say so: the sender of a message chooses its headers, and headers are carried on to other messages.
     """
@@ -114,10 +114,19 @@ class EncryptedFormat(Format):
         _check_part(topic, part)
         decode = reader_of(format_of(self._inside, self._default), topic, part, schemas)
 
+        bind = Binding(self._topic or topic, binds_key=self.binds_key)
+        alone, read = bind.alone, self._decrypted
+
         def decrypt(data: bytes, headers: Headers, key: bytes | None = None) -> Any:
-            name = key_id(headers)
+            said = dict(headers)  # The last header of a name counts, as for the format inside.
+            name = said.get(HEADER)
             if name is not None:
-                return decode(self._decrypted(name, data, self._bound(name.encode(), topic, headers, key)), headers)
+                version, schema = said.get(VERSION_HEADER), said.get(SCHEMA_HEADER)
+                bound = alone.get(name) if version == VERSION and schema is None else None
+                if bound is None:
+                    self._check_version(version)
+                    bound = name if version is None else bind(name, schema, key)
+                return decode(read(name, data, bound), headers)
             if self._accepts_plain:
                 return decode(data, headers)
             raise ValueError(f"the value is not encrypted: there is no header {HEADER!r}")
@@ -129,13 +138,17 @@ class EncryptedFormat(Format):
         _check_part(topic, part)
         encode = writer_of(self._inside, topic, part, self._default, schemas)
 
+        bind = Binding(self._topic or topic, binds_key=self.binds_key)
+        alone, version = bind.alone, (VERSION_HEADER, VERSION)
+
         def encrypt(value: Any, key: bytes | str | None = None) -> Payload:
             cipher, name = self._current_cipher()
             data, headers = encode(value)
-            headers = (*headers, (HEADER, name), (VERSION_HEADER, VERSION))
-            nonce = os.urandom(NONCE_BYTES)
-            sealed = cipher.encrypt(nonce, data, self._bound(name, topic, headers, key))
-            return Encrypted(nonce + sealed), headers
+            bound = None if headers else alone.get(name)
+            if bound is None:
+                bound = bind(name, dict(headers).get(SCHEMA_HEADER), key.encode() if isinstance(key, str) else key)
+            nonce = urandom(NONCE_BYTES)
+            return nonce + cipher.encrypt(nonce, data, bound), (*headers, (HEADER, name), version)
 
         return encrypt
 
@@ -143,25 +156,17 @@ class EncryptedFormat(Format):
         """Tells whether a value is encrypted already, as that of a dead letter."""
         return isinstance(value, Encrypted)
 
-    def _bound(self, name: bytes, topic: str, headers: Headers, key: bytes | str | None) -> bytes:
-        """Returns what a value is bound to: the additional data of its encryption.
+    def _check_version(self, version: bytes | None) -> None:
+        """Refuses a version that is not known, or is not accepted.
 
         Raises:
-            ValueError: The headers name a version that is not known, or is not accepted.
+            ValueError: It is so.
         """
-        version = last(headers, VERSION_HEADER)
         if version is None:
-            if self._accepts_unbound:
-                return name
-            raise ValueError("the value is not bound to its topic, and accepts_unbound is false")
-        if version != VERSION:
+            if not self._accepts_unbound:
+                raise ValueError("the value is not bound to its topic, and accepts_unbound is false")
+        elif version != VERSION:
             raise ValueError("the value is encrypted in a way that this version of awoke does not know")
-        place = (self._topic or topic).encode()
-        schemas = [value or b"" for found, value in headers if found == SCHEMA_HEADER]
-        key = key.encode() if isinstance(key, str) else key
-        keys = [] if key is None or not self.binds_key else [key]
-        counts = bytes((self.binds_key, len(keys), min(len(schemas), 255)))
-        return b"".join(len(each).to_bytes(4) + each for each in (VERSION, name, place, counts, *keys, *schemas))
 
     def _current_cipher(self) -> tuple[Any, bytes]:
         """Returns the cipher for what is sent, and the id of its key."""
@@ -171,7 +176,8 @@ class EncryptedFormat(Format):
             raise EncodeError(f"the current key {name!r} is not there; check keys= and current=")
         return cipher, name.encode()
 
-    def _decrypted(self, name: str, data: bytes, bound: bytes) -> bytes:
+    def _decrypted(self, key_name: bytes, data: bytes, bound: bytes) -> bytes:
+        name = name_of(key_name)
         cipher = self._keys.cipher(name)
         if cipher is None:
             raise ValueError(f"the value is encrypted with the key {name!r}, which is not given; say it in keys=")
@@ -232,23 +238,41 @@ def encrypted(
     )
 
 
-def key_id(headers: Headers) -> str | None:
-    """Returns the id of the key that a value is encrypted with; None if it is not.
+def name_of(value: bytes) -> str:
+    """Returns the id of a key, by its header.
 
     Raises:
         ValueError: It is longer than `KEY_ID_MAX`: it is kept, and given to user code.
     """
-    value = last(headers, HEADER)
-    if value is None:
-        return None
     if len(value) > KEY_ID_MAX:
         raise ValueError(f"the id of the key has {len(value)} bytes, and {KEY_ID_MAX} at most are read")
     return value.decode(errors="replace")
 
 
-def last(headers: Headers, name: str) -> bytes | None:
-    """Returns the value of the last header of a name; None where there is none."""
-    return next((value for found, value in reversed(headers) if found == name and value is not None), None)
+class Binding:
+    """Makes the additional data of values of one topic: what they are bound to."""
+
+    def __init__(self, topic: str, *, binds_key: bool) -> None:
+        self._topic, self._binds_key = topic.encode(), binds_key
+        self.alone: dict[bytes, bytes] = BoundedDict(Counts())
+        """Of values that are bound to their topic only, by the id of their key."""
+
+    def __call__(self, name: bytes, schema: bytes | None, key: bytes | None) -> bytes:
+        """Returns it for the id of a key, the header that names a schema, and the message's key."""
+        if schema is not None or self._binds_key:
+            return self._made(name, schema, key)
+        found = self.alone.get(name)
+        if found is None:
+            found = self._made(name, None, None)
+            if len(name) <= KEY_ID_MAX:
+                self.alone[name] = found
+        return found
+
+    def _made(self, name: bytes, schema: bytes | None, key: bytes | None) -> bytes:
+        keys = [] if key is None or not self._binds_key else [key]
+        schemas = [] if schema is None else [schema]
+        counts = bytes((self._binds_key, len(keys), len(schemas)))
+        return b"".join(len(each).to_bytes(4) + each for each in (VERSION, name, self._topic, counts, *keys, *schemas))
 
 
 class KeysUnavailable(RegistryUnavailable):

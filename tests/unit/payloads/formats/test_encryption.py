@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import awoke
 from awoke.payloads.formats.by_type import BY_TYPE
-from awoke.payloads.formats.encryption import HEADER, VERSION, VERSION_HEADER
+from awoke.payloads.formats.encryption import HEADER, VERSION, VERSION_HEADER, Encrypted
 from awoke.payloads.formats.format import encoder_of
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import NO_SCHEMAS, SchemaNeeded, Schemas, loading
@@ -90,7 +90,8 @@ def test_what_is_sent_is_encrypted_unless_it_is_so_already() -> None:
     encode = TopicFormats([Topic("orders", value=awoke.encrypted(keys=OLD, current="old"))], BY_TYPE, NO_SCHEMAS)
     sent = encode(awoke.Outgoing("orders", b"secret"))
     assert sent.value != b"secret"
-    assert encode(sent) is sent
+    again = sent._replace(value=Encrypted(sent.value))
+    assert encode(again) is again
     assert encode(awoke.Outgoing("orders", None)).value is None
 
 
@@ -180,7 +181,7 @@ def test_a_value_is_bound_to_its_topic_and_to_the_header_of_its_schema() -> None
     assert moved(form, "orders", data, headers) == Order(7)
     with pytest.raises(ValueError, match="encrypted for another topic"):
         moved(form, "others", data, headers)
-    for other in ([], [("__value_schema_id", b"x")], [*headers[:1], *headers[:1]]):
+    for other in ([], [("__value_schema_id", b"x")], [*headers[:1], ("__value_schema_id", b"x")]):
         with pytest.raises(ValueError, match="was changed"):
             moved(form, "orders", data, [*other, *headers[1:]])
     of_letters = awoke.encrypted(awoke.avro(Order, wire="header"), keys=OLD, current="old", topic="orders")
