@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import awoke
 from awoke.payloads.formats.format import reader_of
+from awoke.payloads.formats.json_bounds import are_unique
 from awoke.payloads.registry import Schema
 from tests.support.known_schemas import KnownSchemas
 
@@ -91,6 +95,8 @@ TEXT = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a
         ({"pattern": "^(?=a)a*a*a*a*a*a*b$"}, "a" * 100, "may need time without end"),
         ({"pattern": "^(?=a).*$"}, "a" * 5_000, "too long for the pattern"),
         ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 5_000 + "!": 1}, "additional"),
+        ({"patternProperties": {"^(a+)+$": {}}, "unevaluatedProperties": False}, {"a" * 100 + "!": 1}, "without end"),
+        ({"patternProperties": {"^a+$": {}}, "unevaluatedProperties": False}, {"a" * 5_000 + "!": 1}, "more than 200"),
         ({"uniqueItems": True}, [{"n": n} for n in range(20_000)] + [{"n": 5}], "breaks the rule 'uniqueItems'"),
         ({"items": {"type": "integer"}}, ["x"] * 100_000, "breaks the rule 'type'"),
     ],
@@ -119,6 +125,7 @@ def test_a_small_message_of_json_takes_no_long_time(schema: Any, value: Any, wor
         ({"patternProperties": {"^i_": {}}, "additionalProperties": {"type": "string"}}, {"i_a": 1, "b": "x"}, True),
         ({"patternProperties": {"^i_": {}}, "additionalProperties": {"type": "string"}}, {"i_a": 1, "b": 2}, False),
         ({"properties": {"a": {}}, "additionalProperties": False}, {"a": 1}, True),
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"b": 1}, False),
     ],
 )
 def test_the_bounded_rules_are_those_of_json_schema(schema: Any, value: Any, is_right: bool) -> None:
@@ -129,3 +136,30 @@ def test_the_bounded_rules_are_those_of_json_schema(schema: Any, value: Any, is_
         else:
             with pytest.raises(ValueError, match="breaks the rule"):
                 read("JSON", said, json.dumps(value).encode())
+
+
+MIXED = record(["null", NODE, {"type": "array", "items": DECIMAL}, {"type": "map", "values": EMPTY}])
+
+
+@pytest.mark.parametrize("schema", [NODE, MIXED], ids=["a list", "a union"])
+def test_fuzz_any_bytes_of_avro_are_read_or_refused(schema: Any) -> None:
+    known = KnownSchemas(Schema(json.dumps(schema), "AVRO"))
+    decode = reader_of(awoke.avro(), "orders", "value", known)
+
+    @given(st.binary(max_size=2_000) | st.lists(st.integers(-3, 3).map(number)).map(b"".join))
+    def is_harmless(payload: bytes) -> None:
+        with contextlib.suppress(ValueError):
+            decode(b"\0" + (1).to_bytes(4) + payload, [])
+
+    is_harmless()
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda of: st.lists(of) | st.dictionaries(st.text(), of)
+    )
+)
+def test_fuzz_items_are_the_same_as_jsonschema_says(value: Any) -> None:
+    twins = json.loads(json.dumps([value, value]))
+    assert not are_unique(twins)
+    assert are_unique([value, [value], {"a": value}])

@@ -231,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_walked_over_or_refused(data: Vec<u8>, place in 0usize..6) {
+        fn fuzz_any_bytes_are_walked_over_or_refused(data: Vec<u8>, place in 0usize..6) {
             let types = vec![
                 Type::Record(vec![1, 2, 3, 4, 5]),
                 Type::Array(0),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -61,13 +61,44 @@ def bounded(jsonschema: Any, validator: Any) -> Any:
         elif not inner and extra:
             yield error("there are more properties than the schema has")
 
+    def unevaluated_properties(checked: Any, inner: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        # jsonschema searches the patterns by itself here; `check_patterns` has looked at them.
+        if isinstance(instance, dict) and any(len(name) > SHORT_MAX for name in instance):
+            raise TooCostly(f"the name of a property has more than {SHORT_MAX} characters, for patterns of its schema")
+        yield from known["unevaluatedProperties"](checked, inner, instance, schema)
+
     own: dict[str, Check] = {
+        "unevaluatedProperties": unevaluated_properties,
         "uniqueItems": unique_items,
         "pattern": pattern,
         "patternProperties": pattern_properties,
         "additionalProperties": additional_properties,
     }
     return jsonschema.validators.extend(validator, {name: each for name, each in own.items() if name in known})
+
+
+def check_patterns(documents: Iterable[Any]) -> None:
+    """Refuses patterns for names of properties that may need time without end, where jsonschema searches them itself.
+
+    Raises:
+        TooCostly: There is one, beside `unevaluatedProperties`.
+    """
+    patterns, is_searched, ahead = set[str](), False, list(documents)
+    for document in ahead:  # It grows.
+        if isinstance(document, dict):
+            found = document.get("patternProperties")
+            patterns |= set(found) if isinstance(found, dict) else set()
+            is_searched = is_searched or "unevaluatedProperties" in document
+            ahead += document.values()
+        elif isinstance(document, list):
+            ahead += document
+    for pattern in patterns if is_searched else ():
+        try:
+            is_costly = _repeats_repeats(_parser.parse(pattern), is_repeated=False)
+        except (re.error, RecursionError, OverflowError):
+            is_costly = True
+        if is_costly:
+            raise TooCostly("a pattern of the schema may need time without end")
 
 
 def are_unique(items: list[Any]) -> bool:

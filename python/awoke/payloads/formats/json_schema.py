@@ -12,7 +12,7 @@ import msgspec
 from awoke.errors import ConfigError
 from awoke.payloads.formats import json, pydantic_models
 from awoke.payloads.formats.format import Description, Encode, Payload
-from awoke.payloads.formats.json_bounds import bounded
+from awoke.payloads.formats.json_bounds import bounded, check_patterns
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.registry import wire_format
 from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
@@ -139,6 +139,7 @@ def validator(registered: RegisteredSchema, schemas: Schemas) -> Validate:
         (name, referencing.Resource.from_contents(standard_json.loads(each.text), specification))
         for name, each in schemas.references(registered.schema).items()
     ]
+    check_patterns([schema, *(each.contents for _, each in resources)])
     made = bounded(jsonschema, jsonschema.validators.validator_for(schema))(
         schema, registry=referencing.Registry().with_resources(resources)
     )
