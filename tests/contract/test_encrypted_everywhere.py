@@ -315,3 +315,15 @@ def test_a_topic_that_is_encrypted_here_and_not_there_is_refused() -> None:
     assert (
         SECRET.encode() not in app.topic_formats(awoke.Outgoing(awoke.Topic("patients", value=Patient), PATIENT)).value
     )
+
+
+def test_an_output_that_a_pattern_of_its_route_matches_is_written_as_itself() -> None:
+    app = awoke.App("app")
+
+    @app.on(awoke.pattern(r"patients\..*"), value=FORM, output="patients.seen", dead_letter="patients.letters")
+    def handle(message: awoke.Message[Patient]) -> Patient:
+        return message.value
+
+    for topic in ("patients.seen", "patients.letters"):
+        assert app.topic_formats(awoke.Outgoing(topic, PATIENT)).value is PATIENT
+    assert SECRET.encode() not in app.topic_formats(awoke.Outgoing("patients.eu", PATIENT)).value

@@ -326,9 +326,7 @@ class App(Router):
         for each in route.topics_out:
             self._encode(each)
         with self._in_time(str(topic)):
-            self.topic_formats.add_read(
-                topic.matches if isinstance(topic, Pattern) else str(topic).__eq__, *route.types
-            )
+            self.topic_formats.add_read(_read_topics(topic, route), *route.types)
 
     def _known(self) -> list[Route]:
         return self.all_routes
@@ -534,6 +532,14 @@ class App(Router):
         Calling it again does nothing. Called before the app has ever run, it ends the first start at once.
         """
         self.stop_requests.request()
+
+
+def _read_topics(topic: str | Pattern, route: Route) -> Callable[[str], bool]:
+    """Returns which topics a route reads: a pattern's are without those that the route itself writes to."""
+    if not isinstance(topic, Pattern):
+        return str(topic).__eq__
+    own = set(map(str, route.topics_out))
+    return lambda name: name not in own and topic.matches(name)
 
 
 GIVEN[App] = lambda app: app
