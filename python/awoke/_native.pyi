@@ -69,6 +69,26 @@ def deliver(topic: str, at: tuple[int, int], timestamp_ms: int) -> DeliveryHandl
     """
 
 @final
+class AvroWalk:
+    """Walks over Avro values of one schema, and refuses those that would kill their decoder. Any thread."""
+
+    def __new__(cls, types: Sequence[tuple[str, Sequence[int]]]) -> Self: ...
+    def check(self, data: bytes) -> None:
+        """Checks a value. Does not block.
+
+        Raises:
+            ValueError: it is nested too deep, has too many values or digits, or is not of the schema.
+        """
+
+@final
+class LinearPattern:
+    """A regular expression without looking around and without references back. Any thread."""
+
+    def __new__(cls, pattern: str) -> Self: ...
+    def search(self, text: str) -> bool:
+        """Returns whether the pattern is found anywhere in a text. Takes time; the GIL is released."""
+
+@final
 class Decoders:
     """The functions that decode the messages of a route; None leaves the bytes."""
 
@@ -78,6 +98,7 @@ class Decoders:
         key: Callable[..., Any] | None = None,
         *,
         with_headers: bool = False,
+        with_key: bool = False,
     ) -> Decoders: ...
 
 @final
@@ -338,6 +359,7 @@ class Producer:
         events: EventBox,
         for_calls: bool = False,
         middleware: Callable[..., Outgoing] | None = None,
+        typed: Callable[..., Outgoing] | None = None,
     ) -> Self: ...
     def produce(
         self,

@@ -26,7 +26,7 @@ from awoke.rpc.responder import methods
 from awoke.settings import Settings, load
 from awoke.swarm.options import SwarmOptions
 from awoke.testing import running
-from awoke.text.secrets import HIDDEN, is_secret, without_userinfo
+from awoke.text.secrets import HIDDEN, is_secret, shown_value, without_userinfo
 from tests.contract.test_consume import new_app
 from tests.support.clusters import MockCluster, unique
 from tests.support.processes import Process
@@ -296,3 +296,24 @@ def test_a_run_with_wrong_secrets_shows_none(mock_cluster: MockCluster, options:
         assert process.wait(60) == 78, process.output
         assert "error" in process.output.lower()
         assert CANARY not in process.output
+
+
+def test_a_secret_within_another_setting_is_not_echoed() -> None:
+    values = (
+        f"https://registry/?api_key={CANARY}&x=1",
+        f"https://registry/path?{CANARY}",
+        f"https://user:pa:{CANARY}@registry/",
+        f'org.apache.Login required username="u" password="{CANARY}";',
+        f"host:9092;password={CANARY}",
+        f"token: {CANARY}",
+    )
+    for value in values:
+        shown = [shown_value("registry_url", value), shown_value("registry_url", (value, value))]
+        shown += [shown_value("kafka", {"client.id": [value]}), shown_value("client.id", value.encode())]
+        assert CANARY not in str(shown), value
+    assert shown_value("kafka", {"sasl.jaas.config": CANARY}) == {"sasl.jaas.config": HIDDEN}
+    assert shown_value("registry_url", "https://registry:8081/path") == "https://registry:8081/path"
+    assert shown_value("x", ("a", 1)) == ("a", 1)
+    with pytest.raises(awoke.ConfigError) as caught:
+        load({"metrics_port": f"https://u:{CANARY}@host/?key={CANARY}"})
+    assert CANARY not in str(caught.value)

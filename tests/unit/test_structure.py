@@ -99,6 +99,7 @@ def test_every_error_stands_in_the_tree() -> None:
 REAL_TIME = {
     "bounds of waits for brokers, registries, threads and processes": """
         admin.connection admin.groups admin.topics asgi.lifespan console.reporter console.web.application
+        console.web.serving
         declare.reader observe.ledger observe.web.listener observe.web.loop operate.dead_letters.replays
         payloads.registry.exchange payloads.registry.transport produce.producer rpc.caller.caller
         rpc.responder.responder rpc.topics runtime.failures.crashes runtime.jobs.own_thread

@@ -10,6 +10,7 @@
 mod admin;
 #[cfg(target_os = "linux")]
 mod allocator;
+mod avro_walk;
 mod clock;
 mod consume;
 mod embedded;
@@ -17,6 +18,7 @@ mod errors;
 mod events;
 mod lifeline;
 mod open;
+mod pattern;
 mod produce;
 mod properties;
 mod rpc;
@@ -46,6 +48,7 @@ mod _native {
     #[pymodule_export]
     use crate::{
         admin::{Admin, PendingCall},
+        avro_walk::AvroWalk,
         clock::{Signal, SignalWait, TakenClock, clock_is_virtual, clock_ns, wall_ns},
         consume::{Batch, BatchIterator, Decoders, GroupMember, HookJob, Job, LaneAssignment, Message, Partition},
         consume::{PendingStep, Reader, Route, Scheduler, ValueBuffer, make_batch},
@@ -55,6 +58,7 @@ mod _native {
         events::EventBox,
         is_secret,
         lifeline::Lifeline,
+        pattern::LinearPattern,
         produce::{DeliveryHandle, OrderedQueue, OrderedResults, Producer, Results, Transaction, Variant},
         produce::{deliver, flush_now, wait_all},
         rpc::{Admission, Call, CallReplies, Caller, IncomingCall, StreamCredit},

@@ -11,6 +11,7 @@ pub use awoke_kafka::{self as kafka, Error, Result, events};
 use awoke_wake::sync;
 pub use awoke_wake::{self as wake, clock, counters, fork_guard};
 
+pub mod avro_walk;
 #[cfg(feature = "client")]
 pub mod consume;
 #[cfg(feature = "librdkafka")]

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Hook = TypeVar("Hook", bound=Callable[[], object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
+NAME_MAX = 200
+"""The most characters of an app's name."""
 APPS: WeakSet[App] = WeakSet()
 """The apps of this process that are alive: for tests, which find the app of a handler."""
 
@@ -59,6 +61,9 @@ class App(Router):
     ) -> None:
         if not name or not isinstance(name, str):
             raise ConfigError("an app needs a name; it is also its consumer group where none is set", "name")
+        if not name.isprintable() or len(name) > NAME_MAX:
+            text = f"an app's name has at most {NAME_MAX} characters, none of which controls a terminal or ends a line"
+            raise ConfigError(f"{text}: manifests and units have it", "name")
         super().__init__()
         self.name = name
         self.format = checked_default(format)
@@ -191,9 +196,8 @@ class App(Router):
 
     @property
     def middleware(self) -> Sequence[Middleware]:
-        """The functions that every outgoing message passes through, in this order: those of `outgoing`, and last the
-        encoding for topics that have types."""
-        return [*self._outgoing, self.topic_formats] if self.topic_formats else list(self._outgoing)
+        """The functions that every outgoing message passes through, in this order; the formats of topics follow."""
+        return list(self._outgoing)
 
     def logger(self, name: str) -> logging.Logger:
         """Returns a logger whose records know the message that is handled when they are written.
@@ -252,9 +256,15 @@ class App(Router):
         return self._topics
 
     def _encode(self, topic: str) -> None:
-        """Encodes what is sent to a topic from now on, if it has types."""
+        """Encodes what is sent to a topic from now on, if it has types of its own."""
+        with self._in_time(topic):
+            self.topic_formats.add(topic)
+
+    @contextlib.contextmanager
+    def _in_time(self, topic: str) -> Iterator[None]:
+        """Refuses the first format of any topic, if the app's producer was made without one."""
         had_none = not self.topic_formats
-        self.topic_formats.add(topic)
+        yield
         if had_none and self.topic_formats and self._producer is not None:
             text = (
                 f"topic {topic!r}: its types come too late: the app's producer was used before; make the topic earlier"
@@ -315,6 +325,8 @@ class App(Router):
         self.groups[group.key] = group
         for each in route.topics_out:
             self._encode(each)
+        with self._in_time(str(topic)):
+            self.topic_formats.add_read(_read_topics(topic, route), *route.types)
 
     def _known(self) -> list[Route]:
         return self.all_routes
@@ -394,6 +406,7 @@ class App(Router):
                     events=self.events,
                     idle_after_s=settings.producer_idle_s,
                     middleware=self.middleware,
+                    topics=self.topic_formats,
                     format=self.format,
                 )
             return self._producer
@@ -519,6 +532,14 @@ class App(Router):
         Calling it again does nothing. Called before the app has ever run, it ends the first start at once.
         """
         self.stop_requests.request()
+
+
+def _read_topics(topic: str | Pattern, route: Route) -> Callable[[str], bool]:
+    """Returns which topics a route reads: a pattern's are without those that the route itself writes to."""
+    if not isinstance(topic, Pattern):
+        return str(topic).__eq__
+    own = set(map(str, route.topics_out))
+    return lambda name: name not in own and topic.matches(name)
 
 
 GIVEN[App] = lambda app: app

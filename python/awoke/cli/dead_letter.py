@@ -380,7 +380,9 @@ def as_document(letter: Letter, parts: str | None = None) -> str:
     """Returns a dead letter as JSON; `parts` is its message as JSON, by default not decoded."""
     origin = {name: in_range(value) for name, value in letter.origin._asdict().items()}
     origin["failed_at"] = time_of(letter.origin.failed_at_ms)
-    return msgspec.json.encode({**msgspec.json.decode(parts or document(letter.message)), "origin": origin}).decode()
+    # Its values stay as they are, however deep they are nested.
+    found = msgspec.json.decode(parts or document(letter.message), type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({**found, "origin": origin}).decode()
 
 
 def in_range(value: Any) -> Any:

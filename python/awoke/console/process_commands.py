@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from awoke.console.commands.service import CommandService
 from awoke.console.reporter import Reporter
 from awoke.operate.commands.actions import Actions
 from awoke.operate.commands.pauses import DurablePauses
+from awoke.operate.commands.verbs import allowed
 from awoke.operate.commands.views import Audit
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
@@ -28,10 +31,12 @@ class ProcessCommands(Extension):
         self._pauses: DurablePauses | None = None
         self._service: CommandService | None = None
         node, settings = "" if reporter is None else reporter.node, runner.settings
-        if reporter is not None and settings.allowed_commands():
+        verbs = allowed(settings)
+        # Without a secret, each writer to the topic may pause: it is read only where consoles may do that anyway.
+        if reporter is not None and verbs and ("pause" in verbs or settings.console_secret is not None):
             self._pauses = DurablePauses(reporter.topics.pauses, settings, reporter.send, self._apply_pause)
         self.actions = Actions(self._app, node, runner, self.record, self._pauses)
-        if self._pauses is not None:
+        if reporter is not None and verbs:
             self._service = CommandService(self._app, node, settings, self.actions, self._pauses)
 
     @property
@@ -54,6 +59,13 @@ class ProcessCommands(Extension):
         why = None if self._pauses is None else self._pauses.find(group, topic, partition)
         if why is not None:
             self._runner.pause(topic, partition, why, group)
+
+    def reasons(self) -> Iterator[str]:
+        """Gives which threads have ended that follow topics of the console."""
+        if self._pauses is not None and self._pauses.has_ended:
+            yield "durable pauses are followed no longer: the thread awoke-console-pauses has ended; see the log"
+        if self._service is not None and self._service.has_ended:
+            yield "no commands of a console are taken: the thread awoke-console-commands has ended; see the log"
 
     def wait_open(self, timeout_s: float) -> bool:
         """Waits until the commands of consoles are read; returns whether they are. Blocks."""

@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -59,6 +59,7 @@ from awoke.produce.producer import Producer
 from awoke.runtime.extension import Extension
 from awoke.settings import Loaded, Settings
 from awoke.text.printable import text_of
+from awoke.text.records import encode
 from awoke.waiting.clock import monotonic_s, wall_ms
 
 logger = logging.getLogger(__name__)
@@ -123,6 +124,8 @@ class Reporter(Extension):
         self._errors = PendingErrors(app, self._origin.node)
         self._changed = Signal()
         self._is_dirty = self._is_stopping = self._is_closed = self._has_warned = False
+        self._fault: str | None = None
+        """Why the last step of the thread failed."""
         self._last: DeliveryHandle | None = None
         """The last report, which may be under way."""
         self._admin: Admin | None = None
@@ -203,7 +206,7 @@ class Reporter(Extension):
         except AwokeError as error:
             self._warn(error)  # They may be there all the same.
         sampled_s = reported_s = monotonic_s()
-        self._report(producer)
+        self._guarded(self._report, producer)
         while not self._is_closed:
             after_s = COALESCING_S if self._is_dirty else INTERVAL_S
             due_s = min(sampled_s + SAMPLE_S, reported_s + after_s)
@@ -214,22 +217,41 @@ class Reporter(Extension):
             now_s = monotonic_s()
             if now_s >= sampled_s + SAMPLE_S:
                 sampled_s = now_s
-                self._reports.sample(self._errors.failures)
+                self._guarded(self._reports.sample, self._errors.failures)
             if now_s >= reported_s + (COALESCING_S if self._is_dirty else INTERVAL_S):
                 reported_s = now_s
                 self._is_dirty = False
-                self._report(producer)
+                self._guarded(self._report, producer)
         self._changed.leave()
-        self._delete(producer)
+        self._guarded(self._delete, producer)
+
+    def _guarded(self, step: Callable[[Any], object], argument: Any) -> None:
+        """Makes a step of the thread, which goes on after a fault of awoke's own. `reasons` tells it."""
+        try:
+            step(argument)
+            self._fault = None
+        except Exception as error:
+            if self._fault is None:
+                logger.exception("the console of app %s lacks a report of this process", self._origin.app)
+            self._fault = f"this process can't report to its console: {type(error).__name__}; see the log"
+
+    def reasons(self) -> Iterator[str]:
+        """Gives why the console sees nothing, or not all, of this process."""
+        if self._thread.ident is not None and not self._thread.is_alive() and not self._is_closed:
+            yield "this process reports to its console no longer: the thread awoke-console has ended; see the log"
+        elif (fault := self._fault) is not None:
+            yield fault
 
     def record(self, audit: Audit) -> None:
         """Sends the record of a command, and soon a report. Does not block."""
         producer = self._producer
         if producer is not None:
-            self._send(producer, self.topics.audit, msgspec.json.encode(audit), audit.node)
+            self._send(producer, self.topics.audit, encode(audit), audit.node)
             self.tell_soon()
 
-    def send(self, topic: str, value: bytes | None, key: bytes, timeout_s: float) -> None:
+    def send(
+        self, topic: str, value: bytes | None, key: bytes, timeout_s: float, headers: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
         """Sends a record and waits until the brokers have it. Blocks up to `timeout_s`.
 
         Raises:
@@ -238,12 +260,12 @@ class Reporter(Extension):
         producer = self._producer
         if producer is None:
             raise ClosedError("the console of this process is closed")
-        producer.produce(topic, value, key=key, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
+        producer.produce(topic, value, key=key, headers=headers, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
 
     def _report(self, producer: Producer) -> None:
         """Sends the records that wait, and a report unless the last one is still under way. Does not block."""
         for record in self._errors.take():
-            self._send(producer, self.topics.errors, msgspec.json.encode(record), record.fingerprint)
+            self._send(producer, self.topics.errors, encode(record), record.fingerprint)
         if self._last is not None and not self._last.done():
             self._is_dirty = True  # Brokers are slow, or away: the next report waits for this one's answer.
             return
@@ -253,7 +275,7 @@ class Reporter(Extension):
     def _delete(self, producer: Producer) -> None:
         """Sends what waits and the tombstone of the reports. Blocks until it is delivered, or the client closes."""
         for record in self._errors.take():
-            self._send(producer, self.topics.errors, msgspec.json.encode(record), record.fingerprint)
+            self._send(producer, self.topics.errors, encode(record), record.fingerprint)
         handle = self._send(producer, self.topics.reports, None, self.node)
         try:
             if handle is not None:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
 import awoke
 from awoke._native import HookJob, Job, library_versions
 from awoke.console.reported_clients import AbortedTransactions, FullQueue, ReportedOutputs, StableOffsets, client_of
@@ -45,6 +43,7 @@ from awoke.operate.commands.views import MAJOR, MINOR, SwarmNode
 from awoke.rpc.responder.call_log import MethodTimes, Times
 from awoke.settings import Loaded
 from awoke.text.printable import text_of
+from awoke.text.records import encode
 from awoke.text.secrets import key_hash, shown_value
 from awoke.waiting.clock import monotonic_s, wall_ms
 
@@ -263,13 +262,13 @@ class Reports:
 
         First the history of minutes, then partitions, of which the ones with problems come first.
         """
-        data = msgspec.json.encode(report)
+        data = encode(report)
         while len(data) > REPORT_BYTES_MAX and not (report.is_cut and not report.partitions):
             if not report.is_cut:
                 report.history, report.is_cut = History(of_5_s=report.history.of_5_s), True
             else:
                 report.partitions = report.partitions[: len(report.partitions) // 2]
-            data = msgspec.json.encode(report)
+            data = encode(report)
         return data
 
     def _handlers(self) -> list[Handler]:

@@ -22,6 +22,7 @@ from awoke.console.views import (
     ErrorView,
     GroupPartition,
     GroupView,
+    Interval,
     NodeView,
     Report,
     SecretFields,
@@ -30,6 +31,7 @@ from awoke.declare.reader import Reader
 from awoke.errors import KafkaError, UnknownGroup, UnknownTopic
 from awoke.operate.commands.views import MAJOR, Audit
 from awoke.settings import Settings
+from awoke.text.records import Integer, Moment, Name, decode
 from awoke.waiting.clock import wall_ms
 
 SILENT_AFTER = 3
@@ -42,6 +44,11 @@ AUDIT_MAX = 1_000
 """The last records of commands that are read."""
 TIMEOUT_S = 30.0
 LIMIT = "transaction.max.timeout.ms"
+NODES_MAX, NODES_BYTES_MAX, RECORD_BYTES_MAX = 5_000, 256_000_000, 1_048_588
+"""The most processes that are kept, the most that their reports take, and the largest record of brokers' defaults."""
+NODE_NAME_MAX = 500
+GROUPS_MAX = 200
+"""The most groups that the brokers are asked for."""
 GONE_MAX = 10_000
 """The most secret fields of stopped processes that are kept; with more, only those of the last one."""
 
@@ -52,8 +59,6 @@ CLIENT = {
 }
 """Properties of a client that reads topics of the console. Larger fetches of compressed records take much memory."""
 
-_error_records = msgspec.json.Decoder(ErrorRecord)
-_reports = msgspec.json.Decoder(Report)
 KINDS_MAX = 1_000
 """The most fingerprints. A further one takes the place of the one that has not happened for the longest time."""
 MINUTE_MS = 60_000
@@ -64,11 +69,11 @@ MINUTES = 60
 class Head(msgspec.Struct):
     """The fields of a report that tell whether this awoke reads it."""
 
-    major: int
-    at_ms: int | None = None
-    node: str | None = None
-    state: str | None = None
-    interval_ms: int = INTERVAL_MS
+    major: Integer
+    at_ms: Moment | None = None
+    node: Name | None = None
+    state: Name | None = None
+    interval_ms: Interval = INTERVAL_MS
 
     @property
     def is_newer(self) -> bool:
@@ -79,9 +84,6 @@ class Head(msgspec.Struct):
     def is_report(self) -> bool:
         """True of a report of this major version, and of anything of a later one."""
         return self.is_newer or None not in (self.at_ms, self.node, self.state)
-
-
-_heads = msgspec.json.Decoder(Head)
 
 
 class Heard(NamedTuple):
@@ -125,10 +127,10 @@ class State:
 
     def on_audit(self, message: Message[Any, Any]) -> None:
         """Keeps the record of a command."""
-        try:
-            self._audit.append(msgspec.json.decode(message.value or b"", type=Audit))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        if (audit := decode(message.value, Audit)) is None:
             self.unreadable += 1
+        else:
+            self._audit.append(audit)
 
     def on_report(self, message: Message[Any, Any], heard_ms: int | None = None) -> None:
         """Keeps the last report of a process, and none after its tombstone.
@@ -139,14 +141,29 @@ class State:
         if message.value is None:
             self._forget(node)
             return
-        try:
-            head = _heads.decode(message.value)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            head = None
-        if head is not None and head.is_report:
-            self._new[node] = Heard(head, heard_ms), bytes(message.value)
-        else:
+        head = decode(message.value, Head) if len(node) <= NODE_NAME_MAX else None
+        if head is None or not head.is_report:
             self.unreadable += 1
+            return
+        self._new.pop(node, None)
+        self._new[node] = Heard(head, heard_ms), bytes(message.value)
+        self._bound()
+
+    def _bound(self) -> None:
+        """Drops the processes that were heard of first, while they are too many: a writer makes up their names."""
+        while len(self._nodes.keys() | self._new) > NODES_MAX or self._size_bytes() > NODES_BYTES_MAX:
+            for known in (self._nodes, self._new):
+                if known:
+                    known.pop(next(iter(known)))
+                    self.unreadable += 1
+                    break
+
+    def _size_bytes(self) -> int:
+        """Returns the size of all reports that are kept."""
+        if len(self._nodes) + len(self._new) < NODES_BYTES_MAX // RECORD_BYTES_MAX:
+            return 0  # They can't be too large.
+        new = sum(len(value) for _, value in self._new.values())
+        return new + sum(len(bytes(each.document)) for each in self._nodes.values())
 
     @property
     def has_nodes(self) -> bool:
@@ -167,8 +184,7 @@ class State:
         sent, (heard, value) = self._nodes.pop(node, None), self._new.pop(node, (None, None))
         report = None if sent is None else sent.report
         if value is not None and heard is not None and not heard.head.is_newer:
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                report = _reports.decode(value)
+            report = decode(value, Report) or report
         if report is not None and report.secrets is not None:
             found = list(dict.fromkeys([*(self.gone or ()), *report.secrets]))
             self.gone = found if len(found) <= GONE_MAX else report.secrets
@@ -176,21 +192,20 @@ class State:
     def decode(self) -> dict[str, SentReport]:
         """Decodes the last report of each process, once, and returns all."""
         for node, (heard, value) in self._new.items():
-            try:
-                value.decode()  # msgspec does not look at the text of fields that it skips.
-                report = None if heard.head.is_newer else _reports.decode(value)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            report = None if heard.head.is_newer else decode(value, Report)
+            # msgspec does not look at the text of fields that it skips, nor at what is nested too deep in them.
+            if (report is None and not heard.head.is_newer) or decode(value, dict[str, Any]) is None:
                 self.unreadable += 1
                 continue
+            self._nodes.pop(node, None)
             self._nodes[node] = SentReport(heard, msgspec.Raw(value), report)
         self._new.clear()
         return self._nodes
 
     def on_error(self, message: Message[Any, Any]) -> ErrorRecord | None:
         """Counts an error record by its fingerprint and returns it; None if it is no such record."""
-        try:
-            record = _error_records.decode(message.value or b"")
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        record = decode(message.value, ErrorRecord)
+        if record is None:
             self.unreadable += 1
             return None
         self.kinds.add(record)
@@ -214,7 +229,7 @@ class State:
     def groups(self) -> list[str]:
         """Returns the consumer groups that the reports name; that of the app's name where there is none."""
         found = {group for each in self.decode().values() if each.report is not None for group in each.report.groups}
-        return sorted(found) or [self._app]
+        return sorted(found)[:GROUPS_MAX] or [self._app]
 
     def errors(self) -> list[ErrorView]:
         """Returns the failures by fingerprint, the last one first."""

@@ -7,37 +7,42 @@ they refer to text and to other views only.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from awoke.operate.commands.views import MAJOR, MINOR, Audit, SwarmNode
+from awoke.text.records import Integer, Moment, Name, Number, Text, decode
 
 INTERVAL_MS = 10_000
 """A process without changes reports after this time."""
+
+Interval = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 
 
 class Failing(msgspec.Struct, kw_only=True, gc=False):
     """A message that has failed and is tried again."""
 
-    offset: int
+    offset: Integer
     key_hash: str | None
     """The same for all messages of a key, which it does not show."""
-    attempts: int
+    attempts: Integer
     error: str
-    since_ms: int
+    since_ms: Moment
     """When it failed first; times are milliseconds since 1970."""
-    next_ms: int
+    next_ms: Moment
     """When it is tried again."""
 
 
 class Running(msgspec.Struct, kw_only=True, gc=False):
     """A job that runs."""
 
-    offset: int
+    offset: Integer
     """Its first message that is not done."""
-    attempt: int
-    remaining: int
+    attempt: Integer
+    remaining: Integer
     """Its messages that are not done."""
-    since_ms: int
+    since_ms: Moment
     """When that message was first seen at work: it began earlier, by one report at most."""
     key_hash: str | None = None
     """Of a lane's key; None for a partition without lanes."""
@@ -47,14 +52,14 @@ class Lane(msgspec.Struct, kw_only=True, gc=False):
     """The messages of one key of one partition that are under way."""
 
     key_hash: str | None
-    offset: int
+    offset: Integer
     """Its first message that is not done."""
-    attempt: int
+    attempt: Integer
     is_running: bool
     """False: it waits for its next attempt."""
-    since_ms: int
+    since_ms: Moment
     """When its first message failed first, or was first seen at work."""
-    next_ms: int | None = None
+    next_ms: Moment | None = None
     """When it is tried again."""
     error: str | None = None
     keeps_commit_back: bool = False
@@ -66,32 +71,32 @@ class Partition(msgspec.Struct, kw_only=True, gc=False):
 
     group: str
     topic: str
-    partition: int
-    position: int | None = None
-    committed: int | None = None
-    end_offset: int | None = None
+    partition: Integer
+    position: Integer | None = None
+    committed: Integer | None = None
+    end_offset: Integer | None = None
     """One past the last message, as the last fetch saw it."""
-    in_flight: int = 0
-    offsets_per_s: float | None = None
+    in_flight: Integer = 0
+    offsets_per_s: Number | None = None
     """The speed of `position`, since the report's last sample."""
-    oldest_offset: int | None = None
+    oldest_offset: Integer | None = None
     """The message that keeps the commit back; None where none does."""
     paused_because: str | None = None
     stuck_because: str | None = None
     failing: list[Failing] = []
     running: list[Running] = []
     """Where a route has concurrency, each job is a lane under way."""
-    last_stable_offset: int | None = None
+    last_stable_offset: Integer | None = None
     """Messages from here on belong to an open transaction, or come after its first message."""
-    transaction_open_since_ms: int | None = None
+    transaction_open_since_ms: Moment | None = None
     """Since when, by this process, an open transaction keeps the last stable offset behind the end; None: none does."""
-    read_offset: int | None = None
+    read_offset: Integer | None = None
     """One past the last message that was handed on, if none waits; markers of transactions count."""
     has_room: bool = True
     """False: no further messages are taken in: as many as allowed are under way, or it is paused."""
-    commit_gap: int | None = None
+    commit_gap: Integer | None = None
     """The messages from the first that is not done to the last that was begun; None without lanes."""
-    commit_gap_max: int | None = None
+    commit_gap_max: Integer | None = None
 
     def lanes(self) -> list[Lane]:
         """Returns the lanes under way and those that wait, by offset."""
@@ -129,15 +134,15 @@ class Handler(msgspec.Struct, kw_only=True):
     group: str
     topic: str
     is_async: bool
-    concurrency: int
+    concurrency: Integer
     """The jobs of one partition that run at once, at most."""
     exactly_once: bool
     dead_letter: str | None
     output: str | None = None
     """The topic of what it returns."""
-    messages_per_s: float | None = None
+    messages_per_s: Number | None = None
     """Since the last sample; None while that is not known."""
-    failures: int = 0
+    failures: Integer = 0
     """Since the start."""
 
 
@@ -171,8 +176,8 @@ class SettingView(msgspec.Struct, kw_only=True):
 class CallTimes(msgspec.Struct, kw_only=True):
     """The last calls of a method: a time of theirs, in milliseconds."""
 
-    p50: float | None
-    p95: float | None
+    p50: Number | None
+    p95: Number | None
 
 
 class MethodCalls(msgspec.Struct, kw_only=True):
@@ -180,7 +185,7 @@ class MethodCalls(msgspec.Struct, kw_only=True):
 
     method: str
     """Empty for calls of methods that the app does not have."""
-    outcomes: dict[str, int]
+    outcomes: dict[str, Integer]
     """The number of calls since the start by their end: `ok`, `cached`, or the code of an error."""
     queue_ms: CallTimes
     """From the call to its being received."""
@@ -195,9 +200,9 @@ class CallAtWork(msgspec.Struct, kw_only=True):
     method: str
     caller: str
     """By its own word."""
-    partition: int
-    offset: int
-    until_ms: int
+    partition: Integer
+    offset: Integer
+    until_ms: Integer
     """Its deadline."""
     is_cancelled: bool
 
@@ -208,12 +213,12 @@ class Calls(msgspec.Struct, kw_only=True):
     methods: list[MethodCalls]
     at_work: list[CallAtWork]
     """A limited number of them, those that began first in front."""
-    running: int
-    waiting: int
+    running: Integer
+    waiting: Integer
     """For a thread, a task or their method."""
-    expired: int
+    expired: Integer
     """Skipped since the start, because their deadline had passed."""
-    rejected: dict[str, int]
+    rejected: dict[str, Integer]
     """Not executed since the start, by reason."""
 
 
@@ -221,21 +226,21 @@ class CallerCounts(msgspec.Struct, kw_only=True):
     """The calls that one process makes to a service."""
 
     service: str
-    open: int
+    open: Integer
     """Calls that have not ended."""
-    events: dict[str, int]
+    events: dict[str, Integer]
     """Since the start: calls begun and expired; replies, and those that were not taken, by reason."""
 
 
 class Sample(msgspec.Struct, array_like=True, gc=False):
     """The progress since the sample before, and the state at its end."""
 
-    at_ms: int
-    offsets: int
+    at_ms: Moment
+    offsets: Integer
     """By how much the positions have advanced."""
-    failures: int
-    lag: int
-    memory_bytes: int
+    failures: Integer
+    lag: Integer
+    memory_bytes: Integer
 
 
 class History(msgspec.Struct, kw_only=True):
@@ -248,11 +253,11 @@ class History(msgspec.Struct, kw_only=True):
 class Memory(msgspec.Struct, kw_only=True, gc=False):
     """The resident memory of a process: its own, and what it shares with others, as with the nodes of its swarm."""
 
-    own_bytes: int
+    own_bytes: Integer
     """Of no other process: what its end would free (USS)."""
-    shared_bytes: int
+    shared_bytes: Integer
     """Also of other processes: code, and what nodes have from the mold that they were forked from."""
-    proportional_bytes: int
+    proportional_bytes: Integer
     """Its own, and its share of each shared page (PSS). The sum over processes counts each page once."""
 
 
@@ -260,9 +265,9 @@ class OutputTopic(msgspec.Struct, kw_only=True, gc=False):
     """A topic to which this process sends, and that keeps it waiting."""
 
     topic: str
-    messages: int
+    messages: Integer
     """Those that wait."""
-    since_ms: int | None
+    since_ms: Moment | None
     """Since when no message was acknowledged, as statistics of librdkafka tell it; None: some are, but the queue of the
     producer is full."""
 
@@ -271,9 +276,9 @@ class UnownedPartitions(msgspec.Struct, kw_only=True, gc=False):
     """Partitions that no member of a group owns, as this process has found."""
 
     group: str
-    partitions: list[tuple[str, int]]
+    partitions: list[tuple[str, Integer]]
     """A limited number of them."""
-    total: int
+    total: Integer
 
 
 class AbortedByCode(msgspec.Struct, kw_only=True, gc=False):
@@ -281,27 +286,27 @@ class AbortedByCode(msgspec.Struct, kw_only=True, gc=False):
 
     code: str
     """The name of the error, as in `PRODUCER_FENCED`."""
-    count: int
+    count: Integer
     """Since the start."""
-    last_ms: int
+    last_ms: Moment
     last_text: str
 
 
 class Report(msgspec.Struct, kw_only=True, gc=False):
     """The state of one process."""
 
-    major: int
-    minor: int
+    major: Integer
+    minor: Integer
     node: str
     app: str
     host: str
-    pid: int
-    number: int | None = None
+    pid: Integer
+    number: Integer | None = None
     """The node's number in a swarm."""
-    started_at_ms: int
-    at_ms: int
-    sequence: int
-    interval_ms: int = INTERVAL_MS
+    started_at_ms: Moment
+    at_ms: Moment
+    sequence: Integer
+    interval_ms: Interval = INTERVAL_MS
     """The next report comes within this time."""
     state: str
     """`running`, `quiet` or `stopping`."""
@@ -309,23 +314,23 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     not_ready_because: str | None = None
     brokers_away_because: str | None = None
     unhealthy_because: list[str] = []
-    memory_bytes: int = 0
+    memory_bytes: Integer = 0
     memory: Memory | None = None
     """Read once a minute; None where the system does not tell it."""
-    threads: dict[str, int] = {}
+    threads: dict[str, Integer] = {}
     """The number of threads by owner."""
-    queued_messages: int = 0
-    queued_bytes: int = 0
+    queued_messages: Integer = 0
+    queued_bytes: Integer = 0
     """Of the app's producer, without a delivery report."""
-    queue_full_since_ms: int | None = None
+    queue_full_since_ms: Moment | None = None
     """Since when, as each look found it, this queue has no room; None: it has."""
     outputs: list[OutputTopic] = []
     """Topics that keep it waiting, first those of which nothing is acknowledged."""
     aborted: list[AbortedByCode] = []
     """The transactions that were aborted since the start, by reason."""
-    failures: int = 0
+    failures: Integer = 0
     """Failures of user code since the start."""
-    errors_dropped: int = 0
+    errors_dropped: Integer = 0
     """Failures without an error record, because there were too many."""
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
@@ -340,7 +345,7 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     callers: list[CallerCounts] = []
     explained: list[SettingView] = []
     """The settings with their origins."""
-    supervisor_pid: int | None = None
+    supervisor_pid: Integer | None = None
     """Of a swarm."""
     swarm: list[SwarmNode] = []
     """All nodes of the swarm on this host, as their supervisor last said."""
@@ -349,7 +354,7 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     unowned: list[UnownedPartitions] = []
     """Since minor 7."""
     partitions: list[Partition] = []
-    partitions_total: int = 0
+    partitions_total: Integer = 0
     """The assigned partitions; a report has a limited number of them."""
     history: History = msgspec.field(default_factory=History)
 
@@ -357,41 +362,41 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
 class ErrorRecord(msgspec.Struct, kw_only=True, gc=False):
     """One failure of user code."""
 
-    major: int
-    minor: int
-    at_ms: int
-    node: str
-    app: str
-    event: str
+    major: Integer
+    minor: Integer
+    at_ms: Moment
+    node: Name
+    app: Name
+    event: Name
     """The name of its event, as in `job.failed`."""
-    fingerprint: str
+    fingerprint: Name
     """The same for failures of one exception class at one place of the code."""
-    error_type: str
-    error_text: str
-    traceback: str
-    handler: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    key_hash: str | None = None
-    attempt: int | None = None
-    retry_in_s: float | None = None
+    error_type: Name
+    error_text: Text
+    traceback: Text
+    handler: Name | None = None
+    topic: Name | None = None
+    partition: Integer | None = None
+    offset: Integer | None = None
+    key_hash: Name | None = None
+    attempt: Integer | None = None
+    retry_in_s: Number | None = None
 
 
 class NodeView(msgspec.Struct, kw_only=True):
     """The last report of one process."""
 
     node: str
-    at_ms: int
+    at_ms: Moment
     is_newer: bool
     """True: its awoke is newer than this one, whose reader does not understand the report."""
     is_silent: bool
     """True: it has sent nothing for three intervals, and has not stopped in order."""
     is_overdue: bool = False
     """True: its next report should have come, and it has not stopped in order."""
-    heard_ms: int | None = None
+    heard_ms: Moment | None = None
     """When this console got the report, by its own clock; None of one that was there before the console."""
-    interval_ms: int = INTERVAL_MS
+    interval_ms: Interval = INTERVAL_MS
     """The time within which its next report was to come."""
     document: msgspec.Raw
     """The report as it was sent, with fields that this version does not know."""
@@ -406,20 +411,20 @@ class NodeView(msgspec.Struct, kw_only=True):
 
     def report(self) -> Report | None:
         """Returns the report; None where the node is newer."""
-        return None if self.is_newer else msgspec.json.decode(self.document, type=Report)
+        return None if self.is_newer else decode(self.document, Report)
 
 
 class GroupPartition(msgspec.Struct, kw_only=True, gc=False):
     """A partition of a consumer group, as the brokers see it; None for what is not there."""
 
     topic: str
-    partition: int
-    committed: int | None
-    end_offset: int | None
-    lag: int | None
-    last_stable_offset: int | None = None
+    partition: Integer
+    committed: Integer | None
+    end_offset: Integer | None
+    lag: Integer | None
+    last_stable_offset: Integer | None = None
     """Messages from here on belong to an open transaction, or come after it; not asked where all is committed."""
-    transaction_open_since_ms: int | None = None
+    transaction_open_since_ms: Moment | None = None
     """Since when, as this console saw it, an open transaction keeps the last stable offset behind the end."""
 
 
@@ -428,7 +433,7 @@ class GroupView(msgspec.Struct, kw_only=True):
 
     group: str
     state: str
-    members: int
+    members: Integer
     partitions: list[GroupPartition]
 
 
@@ -436,8 +441,8 @@ class ErrorView(msgspec.Struct, kw_only=True, gc=False):
     """The failures of one fingerprint among the last that were read."""
 
     fingerprint: str
-    count: int
-    first_ms: int
+    count: Integer
+    first_ms: Moment
     last: ErrorRecord
 
 
@@ -445,29 +450,29 @@ class Reason(msgspec.Struct, kw_only=True, gc=False):
     """A reason why messages are not processed, and what to do."""
 
     kind: str
-    severity: int
+    severity: Integer
     """The reasons with a higher number come first."""
     text: str
     advice: str
     group: str | None = None
     topic: str | None = None
-    partition: int | None = None
+    partition: Integer | None = None
     node: str | None = None
 
 
 class AppView(msgspec.Struct, kw_only=True):
     """The state of an app at one time."""
 
-    major: int = MAJOR
-    minor: int = MINOR
+    major: Integer = MAJOR
+    minor: Integer = MINOR
     app: str
-    at_ms: int
+    at_ms: Moment
     nodes: list[NodeView]
     groups: list[GroupView]
     errors: list[ErrorView]
-    transaction_limit_ms: int = 900_000
+    transaction_limit_ms: Moment = 900_000
     """The brokers abort a transaction after this time at the latest, unless it hangs."""
-    unreadable: int = 0
+    unreadable: Integer = 0
     """Records of the topics that are no reports and no error records."""
     reasons: list[Reason] = []
     """The most severe first."""

@@ -40,7 +40,8 @@ def send(
         EncodeError: a value that can't be turned into bytes. ValueError: no relay could send the message.
         DatabaseError: see Django.
     """
-    message = through(app.middleware, Outgoing(topic, value, key, headers, partition, timestamp_ms))
+    sent = through(app.middleware, Outgoing(topic, value, key, headers, partition, timestamp_ms))
+    message = app.topic_formats(sent)
     check_sendable(message)
     pairs = [(name, json_of_bytes(_encoded(text))) for name, text in header_pairs(message.headers)]
     using = using or router.db_for_write(OutboxMessage)

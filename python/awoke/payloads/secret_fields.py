@@ -6,6 +6,7 @@ marks of all of them count.
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import functools
 import sys
@@ -20,6 +21,8 @@ PATHS_MAX = 300
 DEPTH_MAX = 30
 """Types that are deeper in each other are secret as a whole."""
 
+HIDING = frozenset({("pydantic.types", "SecretStr"), ("pydantic.types", "SecretBytes"), ("pydantic.types", "Secret")})
+"""Types of pydantic's whose values are secret as they are."""
 ANNOTATED = ("__annotations__", "__annotate__", "__annotate_func__")
 """The names under which a class keeps annotations: the last two since Python 3.14, which evaluates them late."""
 
@@ -107,6 +110,9 @@ class _Walk:
 
     def _add_within(self, kind: Any, at: str, is_sure: bool, above: Mapping[Hashable, str]) -> None:
         origin, arguments = typing.get_origin(kind) or kind, typing.get_args(kind)
+        if not _has_known_paths(kind, origin):
+            self._note(at, is_sure)
+            return
         fields = _fields_of(origin)
         if fields is None:
             self._add_elements(kind, at, is_sure, above)
@@ -121,12 +127,8 @@ class _Walk:
             self.add(inner, at + each.path, is_sure and each.is_sure, {**above, key: at})
 
     def _add_elements(self, kind: Any, at: str, is_sure: bool, above: Mapping[Hashable, str]) -> None:
-        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        inner = typing.get_args(kind)
         above = {**above, (at, len(above)): at}  # It counts as a level.
-        if origin is tuple and Ellipsis not in inner:
-            for index, each in enumerate(inner):
-                self.add(each, f"{at}/{index}", is_sure, above)
-            return
         *keys, values = [each for each in inner if each is not Ellipsis]
         if any(map(has_secrets, keys)):
             self.keyed.append(at)
@@ -138,6 +140,23 @@ class _Walk:
         (self.fields if is_sure else self.optional).append(path)
         if len(self.fields) + len(self.optional) + len(self.same) > PATHS_MAX:
             raise _TooMany
+
+
+def _has_known_paths(kind: Any, origin: Any) -> bool:
+    """Tells whether the places of a type's parts in its documents are known; if not, all of a value counts as secret.
+
+    They are those of the fields of a class that is an object in JSON, and those of lists and mappings. A tuple, a named
+    tuple and a class that is an array may be written by place or by name, a root model has none, and a serializer of a
+    model's own writes what it likes.
+    """
+    if _fields_of(origin) is None:
+        is_fixed = origin is tuple and Ellipsis not in typing.get_args(kind)
+        return isinstance(origin, type) and issubclass(origin, collections.abc.Iterable) and not is_fixed
+    if issubclass(origin, tuple) or getattr(getattr(origin, "__struct_config__", None), "array_like", False):
+        return False
+    own = getattr(origin, "__pydantic_decorators__", None)
+    serializes = own is not None and (own.model_serializers or own.field_serializers or own.computed_fields)
+    return not serializes and not getattr(origin, "__pydantic_root_model__", False)
 
 
 def _has_secrets(kind: Any, seen: dict[int, Any]) -> bool:
@@ -176,8 +195,14 @@ def _members(kind: Any) -> Iterator[Any]:
             yield from _members(each)
     elif origin in (typing.Required, typing.NotRequired, typing.ClassVar):
         yield from _members(typing.get_args(kind)[0])
+    elif _name_of(origin or kind) in HIDING:
+        yield Secret  # Its values are asterisks in one place, and themselves in another.
     elif kind is not None:
         yield kind
+
+
+def _name_of(kind: Any) -> tuple[str, str] | None:
+    return (kind.__module__, kind.__qualname__) if isinstance(kind, type) else None
 
 
 def _bound(kind: Any, bindings: Bindings) -> Any:
@@ -202,11 +227,15 @@ def _bindings_of(kind: type) -> Bindings:
     return found
 
 
-@functools.lru_cache(1_000)
 def _fields_of(kind: Any) -> tuple[DocumentField, ...] | None:
     """Returns the fields of a class with annotations; None of another type."""
     if not isinstance(kind, type) or not any(name in vars(each) for each in kind.__mro__ for name in ANNOTATED):
         return None
+    return _fields_of_class(kind)
+
+
+@functools.lru_cache(1_000)
+def _fields_of_class(kind: Any) -> tuple[DocumentField, ...]:
     try:
         hints, sure = typing.get_type_hints(kind, include_extras=True), _sure_names(kind)
     except (NameError, TypeError, AttributeError, ImportError):
@@ -221,13 +250,6 @@ def _fields_of(kind: Any) -> tuple[DocumentField, ...] | None:
         return tuple(_fields_of_model(models, hints))
     names = getattr(kind, "__struct_fields__", tuple(hints))
     encoded = getattr(kind, "__struct_encode_fields__", names)
-    is_tagged = getattr(getattr(kind, "__struct_config__", None), "tag", None) is not None
-    if issubclass(kind, tuple) or getattr(getattr(kind, "__struct_config__", None), "array_like", False):
-        return tuple(
-            DocumentField(f"/{at}", hints[name], name in sure)
-            for at, name in enumerate(names, is_tagged)
-            if name in hints
-        )
     pairs = {to: (hints[name], name in sure) for name, to in zip(names, encoded, strict=False) if name in hints}
     others = {name: (each, False) for name, each in hints.items() if name not in pairs}
     return tuple(DocumentField(f"/{escaped(name)}", *each) for name, each in (pairs | others).items())

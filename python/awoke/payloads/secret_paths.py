@@ -137,9 +137,11 @@ def _masked(places: Sequence[_Place], document: Any, replace: Replace) -> Any:
             return replace(document, each.path)
     if isinstance(document, dict):
         return {name: _masked(_inner(places, escaped(str(name))), part, replace) for name, part in document.items()}
-    if isinstance(document, list):
+    if isinstance(document, list | tuple | set | frozenset):
         return [_masked(_inner(places, str(index)), part, replace) for index, part in enumerate(document)]
-    return document
+    if isinstance(document, bool | int | float):
+        return document
+    return replace(document, places[0].path)  # It may be a document with the secrets that are looked for in it.
 
 
 def _inner(places: Sequence[_Place], word: str) -> list[_Place]:

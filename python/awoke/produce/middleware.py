@@ -15,6 +15,8 @@ def through(middleware: Sequence[Middleware], message: Outgoing) -> Outgoing:
     """Returns a message as the functions, called in their order, make it."""
     for each in middleware:
         message = each(message)
+        if type(message) is not Outgoing:
+            raise TypeError(f"middleware returns the awoke.Outgoing to be sent, not {type(message).__name__}")
     return message
 
 

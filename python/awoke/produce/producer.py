@@ -40,8 +40,9 @@ class ProducerOptions(TypedDict, total=False):
     format: Format
     """Writes values that are neither bytes, text nor None; left out, protobuf's classes write themselves, and all
     others are JSON."""
-    topics: Sequence[str]
-    """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`."""
+    topics: Sequence[str] | TopicFormats
+    """The topics whose keys and values have types: `awoke.Topic("orders", value=awoke.avro(Order))`. Messages to
+    another topic have the types of the object that is passed."""
     schemas: Schemas | None
     """The schemas of an app; None for those of the registry in the settings."""
     oauth_token: TokenFunction | None
@@ -64,6 +65,8 @@ class Producer(_native.Producer):
 
     has_middleware: bool
     """True if its messages pass middleware, or are encoded by the types of their topics."""
+    formats: TopicFormats
+    """The formats of its topics."""
     _source: EventSource
     _middleware: Sequence[Middleware]
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
@@ -80,9 +83,11 @@ class Producer(_native.Producer):
             raise ConfigError(f"idle_after_s must be more than 0, not {idle_after_s}", "idle_after_s")
         middleware = tuple(options.get("middleware", ()))
         own_schemas = None
-        if topics := options.get("topics"):
+        formats = options.get("topics", ())
+        if not isinstance(formats, TopicFormats):
             schemas = options.get("schemas") or (own_schemas := schemas_of(settings))
-            middleware += (TopicFormats(topics, default, schemas),)
+            formats = TopicFormats(formats, default, schemas)
+        typed: Sequence[Middleware] = (*middleware, formats)
         source = EventSource(options.get("events"))
         try:
             with origins.named():
@@ -93,14 +98,15 @@ class Producer(_native.Producer):
                     settings.produce_timeout_s,
                     idle_after_s,
                     source.box,
-                    middleware=joined(middleware) if middleware else None,
+                    middleware=joined(typed) if middleware or formats else None,
+                    typed=joined(typed),
                 )
         except BaseException:
             source.close()
             if own_schemas is not None:
                 own_schemas.close()
             raise
-        self.has_middleware = bool(middleware)
+        self.has_middleware, self.formats = bool(middleware or formats), formats
         self._source, self._middleware, self._schemas = source, middleware, own_schemas
         self._turns = WeakKeyDictionary()
         return self
@@ -125,7 +131,7 @@ class Producer(_native.Producer):
         Raises, at the end:
             TransactionAborted: no reader will see it; TransactionInDoubt: the outcome is unknown; ProducerFenced.
         """
-        return Transaction(self, self._middleware, self._turns, timeout_s)
+        return Transaction(self, self._middleware, self.formats, self._turns, timeout_s)
 
     def variant(self, **kafka: KafkaValue) -> Variant:
         """Returns the same producer and connection with other properties of topics.

@@ -12,6 +12,7 @@ from awoke import _native
 from awoke._native import DeliveryHandle, Job, Message, PendingStep
 from awoke.errors import ClosedError
 from awoke.payloads.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware, through
 
 
@@ -26,11 +27,12 @@ class Transaction:
         self,
         producer: _native.Producer,
         middleware: Sequence[Middleware],
+        formats: TopicFormats,
         turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock],
         timeout_s: float | None,
     ) -> None:
         self._producer = producer
-        self._middleware = middleware
+        self._middleware, self._formats = middleware, formats
         self._turns = turns
         self._timeout_s = timeout_s
         self._open: _native.Transaction | None = None
@@ -47,8 +49,8 @@ class Transaction:
             raise ClosedError("this transaction is not open: produce within its with block")
         timeout_s = options.pop("timeout_s", None)
         record = Record(value, **cast("RecordOptions", options))
-        if self._middleware:
-            topic, *parts = through(self._middleware, Outgoing(topic, *record))
+        if self._middleware or self._formats.needs(topic):
+            topic, *parts = self._formats(through(self._middleware, Outgoing(topic, *record)))
             record = Record(*parts)
         return self._open.produce(topic, record, timeout_s)
 

@@ -120,9 +120,8 @@ class Probe:
     def producer(self) -> Producer:
         """A producer of the test's own, which encodes as the app does. Made on first use."""
         if self._producer is None:
-            middleware = [self.app.topic_formats] if self.app.topic_formats else []
-            settings, default = self.runner.settings, self.app.format
-            self._producer = Producer(settings=settings, middleware=middleware, format=default)
+            app = self.app
+            self._producer = Producer(settings=self.runner.settings, topics=app.topic_formats, format=app.format)
         return self._producer
 
     def send(self, topic: str, value: Any = None, **options: Any) -> Delivery:

@@ -11,7 +11,7 @@ from typing import Any
 HIDDEN = "[secret]"
 """Shown in the place of a secret."""
 
-SECRET_WORDS = ("secret", "pass", "token", "key", "pem", "pwd", "credential")
+SECRET_WORDS = ("secret", "pass", "token", "key", "pem", "pwd", "credential", "jaas")
 """A setting whose name contains one of these is secret."""
 SECRET_NAMES = frozenset({"sasl.username", "sasl.oauthbearer.config", "registry_headers"})
 """Properties that librdkafka itself marks as secret (`_RK_SENSITIVE`), and headers, which may carry logins."""
@@ -26,6 +26,13 @@ _URL = re.compile(
     re.VERBOSE,
 )
 """A URL up to its host. The password may have a slash in it, although it should not."""
+_QUERY = re.compile(r"""(?P<url>[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s?\#'"]{1,1000})\?[^\s'"]+""")
+_NAMED = re.compile(
+    r"""(?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key)["']?\s{0,3}[=:]\s{0,3})
+    (?:"[^"]*"|'[^']*'|[^\s,;&"']+)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""`password=…`, as in a setting that was meant for another client."""
 _ADDRESS = re.compile(r"""(?<![\w])[^\s:/@,'"()\[\]]{1,256}:[^\s@'",]{0,256}@(?=[\w.:\[\]-]{1,256}:\d)""")
 """`user:password@` before `host:port`."""
 
@@ -53,9 +60,18 @@ def shown_value(name: str, value: Any) -> Any:
         return {each: shown_value(str(each), its) for each, its in value.items()}
     if value is not None and is_secret(name):
         return HIDDEN
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(shown_value(name, each) for each in value)
     if name in ("bootstrap_servers", "bootstrap.servers", "metadata.broker.list"):
         return ",".join(_without_user(each) for each in str(value).split(","))
-    return without_userinfo(value) if isinstance(value, str) else value
+    return without_secrets(value) if isinstance(value, str) else value
+
+
+def without_secrets(text: str) -> str:
+    """Returns the text of a setting without user and password, without queries of URLs, and without named secrets."""
+    return _NAMED.sub(rf"\g<name>{HIDDEN}", _QUERY.sub(rf"\g<url>?{HIDDEN}", without_userinfo(text)))
 
 
 def shown_repr(owner: object, names: Iterable[str]) -> str:

@@ -228,3 +228,9 @@ async def test_run_refuses_to_block_an_event_loop() -> None:
     with pytest.raises(awoke.ConfigError, match=r"use async with app\.serving\(\)") as refused:
         awoke.App("shop").run()
     assert refused.value.property == "run"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "a\u2028b", "a\0", "a" * 201])
+def test_a_name_that_would_end_a_line_of_a_unit_or_a_manifest_is_refused(name: str) -> None:
+    with pytest.raises(awoke.ConfigError, match="manifests and units"):
+        awoke.App(name)

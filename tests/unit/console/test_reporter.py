@@ -282,3 +282,15 @@ def test_the_exception_is_not_kept() -> None:
     gc.collect()
     assert kept() is None
     assert len(errors.take()) == 1
+
+
+def test_a_fault_of_a_report_ends_no_thread_and_is_a_reason() -> None:
+    made = reporter()
+
+    def fail(argument: object) -> None:
+        raise TypeError("a bug")
+
+    made._guarded(fail, None)
+    assert list(made.reasons()) == ["this process can't report to its console: TypeError; see the log"]
+    made._guarded(lambda argument: None, None)
+    assert list(made.reasons()) == []

@@ -16,6 +16,7 @@ from awoke.errors import UnknownGroup, UnknownTopic
 from awoke.operate.commands.views import MAJOR, Audit
 from awoke.runtime.process.embedded import EmbeddedCluster
 from awoke.settings import load
+from awoke.text.records import decode
 from awoke.waiting.clock import wall_ms
 
 
@@ -123,14 +124,15 @@ def test_a_report_in_another_form_is_counted_and_the_one_before_stays() -> None:
 
 
 def test_a_report_is_decoded_once_and_only_the_last_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded, decoder = list[int](), msgspec.json.Decoder(Report)
+    decoded = list[int]()
 
-    def counted(value: bytes) -> Report:
-        found = decoder.decode(value)
-        decoded.append(found.sequence)
+    def counted(value: bytes, kind: type[Any]) -> Any:
+        found = decode(value, kind)
+        if isinstance(found, Report):
+            decoded.append(found.sequence)
         return found
 
-    monkeypatch.setattr(state_module, "_reports", SimpleNamespace(decode=counted))
+    monkeypatch.setattr(state_module, "decode", counted)
     state = state_of(*(message(report(sequence=each)) for each in range(5)))
     for _ in range(3):
         state.view([])
@@ -285,3 +287,13 @@ def test_nothing_is_left_when_the_topic_is_read_again() -> None:
     kinds = kinds_of(("a", 1))
     kinds.clear()
     assert (kinds.views(), kinds.trends(), kinds.count) == ([], {}, 0)
+
+
+def test_names_that_a_writer_makes_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_module, "NODES_MAX", 10)
+    state = state_of(*(message(report(f"n{each}"), b"n%d" % each) for each in range(50)))
+    assert [each.node for each in state.nodes(wall_ms())] == sorted(f"n{each}" for each in range(40, 50))
+    monkeypatch.setattr(state_module, "GROUPS_MAX", 1)
+    assert state.groups() == ["audit"]
+    state.on_report(message(report(), b"x" * 10_000))
+    assert len(state.nodes(wall_ms())) == 10

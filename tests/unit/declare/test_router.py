@@ -66,7 +66,7 @@ def test_a_prefix_keeps_the_types_of_a_topic() -> None:
     router.on(awoke.Topic("orders", value=Order, key=int), output=priced)(lambda message: message.value)
     app.include(router, prefix="eu.")
     assert app.routes["eu.orders"].types == (Order, int)
-    assert app.middleware[-1](awoke.Outgoing("eu.priced", b"", 7)).key == b"7"
+    assert app.topic_formats(awoke.Outgoing("eu.priced", b"", 7)).key == b"7"
     assert prefix_of("a", "b.") == "b.a"
 
 
@@ -127,7 +127,7 @@ def test_a_prefix_comes_before_each_of_several_outputs() -> None:
     app.include(router, prefix="eu.")
     route = app.routes["eu.shop.orders"]
     assert route.outputs == ["eu.shop.booked", "eu.shop.priced"]
-    assert app.middleware[-1](awoke.Outgoing("eu.shop.priced", b"", 7)).key == b"7"
+    assert app.topic_formats(awoke.Outgoing("eu.shop.priced", b"", 7)).key == b"7"
 
 
 def around(name: str) -> Any:

@@ -98,7 +98,7 @@ def test_each_of_several_outputs_is_checked(outputs: Any, said: str) -> None:
 def test_a_topic_of_several_outputs_keeps_its_types() -> None:
     app = awoke.App("app")
     app.on("orders", output=["out", awoke.Topic("priced", key=int)])(print)
-    assert app.middleware[-1](awoke.Outgoing("priced", b"", 7)).key == b"7"
+    assert app.topic_formats(awoke.Outgoing("priced", b"", 7)).key == b"7"
 
 
 @pytest.mark.parametrize("function", [to_yield, to_yield_later])

@@ -15,7 +15,9 @@ from awoke.text.secrets import HIDDEN
     [
         (SecretPaths(["/card"]), {"card": 1, "item": 2}, {"card": HIDDEN, "item": 2}),
         (SecretPaths(["/card"]), {"card": None}, {"card": None}),
-        (SecretPaths(["/card"]), "card", "card"),
+        (SecretPaths(["/card"]), "card", HIDDEN),
+        (SecretPaths(["/card"]), 7, 7),
+        (SecretPaths(["/0"]), ("card", 7), [HIDDEN, 7]),
         (SecretPaths([""]), {"card": 1}, HIDDEN),
         (SecretPaths(["/*/pin"]), [{"pin": 1}, {"pin": 2}], [{"pin": HIDDEN}, {"pin": HIDDEN}]),
         (SecretPaths(["/*/pin"]), {"a": {"pin": 1}}, {"a": {"pin": HIDDEN}}),

@@ -15,6 +15,7 @@ from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.registry.schemas import NO_SCHEMAS, SchemaNeeded
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import Topic
+from awoke.produce.middleware import through
 from tests.support.known_schemas import KnownSchemas
 
 
@@ -131,11 +132,9 @@ def test_an_app_encodes_for_its_topics_after_all_other_steps() -> None:
         seen.append(message.value)
         return message
 
-    assert len(app.middleware) == 1
     topic = app.topic("orders", key=int)
     message = awoke.Outgoing(topic, Order(7), 5)
-    for step in app.middleware:
-        message = step(message)
+    message = app.topic_formats(through(app.middleware, message))
     assert (seen, message.key) == ([Order(7)], b"5")
 
 
@@ -149,7 +148,7 @@ def test_a_route_takes_types_and_output_from_topics() -> None:
 
     route = app.routes["orders"]
     assert route.key_format.decoder(route.topic, "key", app.schemas)(b"7") == 7
-    assert app.middleware[-1](awoke.Outgoing("priced", b"", 7)).key == b"7"
+    assert app.topic_formats(awoke.Outgoing("priced", b"", 7)).key == b"7"
     with pytest.raises(awoke.ConfigError, match="key=int contradicts"):
 
         @app.on(Topic("others", key=int))

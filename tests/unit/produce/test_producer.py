@@ -80,7 +80,7 @@ def test_a_producer_is_sent_what_its_middleware_returns_or_nothing() -> None:
         return result
 
     producer = awoke.Producer(NOWHERE, middleware=[change])
-    with pytest.raises(TypeError, match="None"):
+    with pytest.raises(TypeError, match="NoneType"):
         producer.produce("orders", b"a")
     with pytest.raises(ValueError, match="not that one"):
         producer.produce("orders", b"a")

@@ -10,7 +10,10 @@ from weakref import WeakKeyDictionary
 import pytest
 
 import awoke
+from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.message import Outgoing, Record
+from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.transaction import NEVER_S, ConsumerTransaction, Transaction
 
 
@@ -48,7 +51,7 @@ class FakeProducer:
 
     def transaction(self, *middleware: Any, timeout_s: float | None = None) -> Transaction:
         producer: Any = self
-        return Transaction(producer, middleware, self.turns, timeout_s)
+        return Transaction(producer, middleware, TopicFormats((), BY_TYPE, NO_SCHEMAS), self.turns, timeout_s)
 
 
 @pytest.fixture

@@ -14,14 +14,16 @@ pub struct Decoders {
     functions: [Option<Py<PyAny>>; 2],
     /// True if they get the headers of the message, too.
     with_headers: bool,
+    /// True if that of values also gets the key, as its bytes.
+    with_key: bool,
 }
 
 #[pymethods]
 impl Decoders {
     #[new]
-    #[pyo3(signature = (value=None, key=None, *, with_headers=false))]
-    const fn new(value: Option<Py<PyAny>>, key: Option<Py<PyAny>>, with_headers: bool) -> Self {
-        Self { functions: [key, value], with_headers }
+    #[pyo3(signature = (value=None, key=None, *, with_headers=false, with_key=false))]
+    const fn new(value: Option<Py<PyAny>>, key: Option<Py<PyAny>>, with_headers: bool, with_key: bool) -> Self {
+        Self { functions: [key, value], with_headers, with_key }
     }
 }
 
@@ -36,17 +38,23 @@ impl Batch {
     /// Decodes a part of the message at `index`; without a decoder its bytes.
     pub fn decode<'py>(&self, py: Python<'py>, index: usize, part: Part) -> PyResult<Bound<'py, PyAny>> {
         let found = self.with(index, |message| bytes(py, [message.key(), message.value()][part as usize]));
-        let Some((function, with_headers)) = self.decoder_of(part) else { return Ok(found) };
+        let Some((function, decoders)) = self.decoder_of(part) else { return Ok(found) };
         let (function, is_missing) = (function.bind(py), found.is_none());
-        let headers = with_headers.then(|| self.headers(py, index)).transpose()?;
-        let made = headers.map_or_else(|| function.call1((&found,)), |headers| function.call1((&found, headers)));
+        let headers = decoders.with_headers.then(|| self.headers(py, index)).transpose()?;
+        let key = (decoders.with_key && matches!(part, Part::Value))
+            .then(|| self.with(index, |message| bytes(py, message.key())));
+        let made = match (headers, key) {
+            (Some(headers), Some(key)) => function.call1((&found, headers, key)),
+            (Some(headers), None) => function.call1((&found, headers)),
+            _ => function.call1((&found,)),
+        };
         made.map_err(|cause| self.decode_error(py, (self.offset_of(index), part), is_missing, cause))
     }
 
-    /// Returns the function that decodes a part, and whether it gets the headers; `None` leaves the bytes.
-    fn decoder_of(&self, part: Part) -> Option<(&Py<PyAny>, bool)> {
+    /// Returns the function that decodes a part, and what else it gets; `None` leaves the bytes.
+    fn decoder_of(&self, part: Part) -> Option<(&Py<PyAny>, &Decoders)> {
         let decoders = self.decoders.as_ref()?.get();
-        Some((decoders.functions[part as usize].as_ref()?, decoders.with_headers))
+        Some((decoders.functions[part as usize].as_ref()?, decoders))
     }
 
     /// Decodes a part of all messages.

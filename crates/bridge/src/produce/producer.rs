@@ -7,7 +7,7 @@ use awoke_engine::clock::Deadline;
 use awoke_engine::produce as engine;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::Result;
 use crate::events::EventBox;
@@ -29,9 +29,17 @@ pub struct Producer {
     produce_timeout: Option<Duration>,
     /// Gets the parts of each message, and returns an `awoke.Outgoing`, which is sent.
     middleware: Option<Py<PyAny>>,
+    /// The same for messages to a topic that is more than its name: it may know the formats of its messages.
+    typed: Option<Py<PyAny>>,
 }
 
 impl Producer {
+    /// Returns what the messages to a topic pass.
+    fn passed(&self, topic: &Bound<'_, PyString>) -> Option<&Py<PyAny>> {
+        let middleware = self.middleware.as_ref();
+        if topic.is_exact_instance_of::<PyString>() { middleware } else { self.typed.as_ref().or(middleware) }
+    }
+
     /// Sends a record; blocks with the GIL released while the queue is full.
     pub fn send(
         &self,
@@ -76,7 +84,7 @@ impl Producer {
 impl Producer {
     #[new]
     #[pyo3(signature = (properties, encoder, produce_timeout_s, idle_after_s, events, for_calls=false,
-        middleware=None))]
+        middleware=None, typed=None))]
     fn new(
         py: Python<'_>,
         properties: Properties,
@@ -86,18 +94,20 @@ impl Producer {
         events: &EventBox,
         for_calls: bool,
         middleware: Option<Py<PyAny>>,
+        typed: Option<Py<PyAny>>,
     ) -> Result<Self> {
         let events = Arc::clone(&events.inner);
         let kind = if for_calls { engine::ProducerOptions::for_calls() } else { engine::ProducerOptions::default() };
         let options = engine::ProducerOptions { idle_after: duration(idle_after_s)?, ..kind };
         let inner = py.detach(|| engine::Producer::new(&properties.config(), options, events))?;
-        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, middleware })
+        Ok(Self { inner: Arc::new(inner), encoder, produce_timeout: duration(produce_timeout_s)?, middleware, typed })
     }
 
     /// Middleware of an app may refer to the app, which refers to its producer.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.encoder)?;
-        visit.call(&self.middleware)
+        visit.call(&self.middleware)?;
+        visit.call(&self.typed)
     }
 
     /// Sends a message; the handle has the broker's answer.
@@ -114,7 +124,7 @@ impl Producer {
     fn produce(
         &self,
         py: Python<'_>,
-        topic: &str,
+        topic: &Bound<'_, PyString>,
         value: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
@@ -126,12 +136,13 @@ impl Producer {
         let encoder = self.encoder.bind(py);
         let variant = variant.map(|variant| variant.inner.as_ref());
         let timeout = duration(timeout_s)?;
-        let sent = if let Some(middleware) = &self.middleware {
+        let sent = if let Some(middleware) = self.passed(topic) {
             let message = middleware.bind(py).call1((topic, value, key, headers, partition, timestamp_ms))?;
             let (topic, record) = Outgoing::of_message(encoder, &message)?;
             record.with(variant, |record| self.send(py, &topic, record, timeout))?
         } else {
-            let record = Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?;
+            let (topic, record) =
+                (topic.to_str()?, Outgoing::new(encoder, value, key, headers, partition, timestamp_ms)?);
             record.with(variant, |record| self.send(py, topic, record, timeout))?
         };
         DeliveryHandle::make(py, sent)
@@ -149,12 +160,12 @@ impl Producer {
     fn produce_many<'py>(
         &self,
         py: Python<'py>,
-        topic: &str,
+        topic: &Bound<'py, PyString>,
         messages: &Bound<'py, PyAny>,
         timeout_s: Option<f64>,
         variant: Option<&Variant>,
     ) -> Result<Bound<'py, PyList>> {
-        if self.middleware.is_some() {
+        if self.passed(topic).is_some() {
             let handles = messages.try_iter()?.map(|message| {
                 let (value, key, headers, partition, timestamp_ms) = record_parts(&message?)?;
                 let (key, headers) = (key.as_ref(), headers.as_ref());
@@ -162,7 +173,7 @@ impl Producer {
             });
             return Ok(PyList::new(py, handles.collect::<Result<Vec<_>>>()?)?);
         }
-        let (encoder, timeout) = (self.encoder.bind(py), duration(timeout_s)?);
+        let (encoder, timeout, topic) = (self.encoder.bind(py), duration(timeout_s)?, topic.to_str()?);
         let variant = variant.map(|variant| variant.inner.as_ref());
         // Messages of a generator are sent as they come; those of a list or a tuple are sent together.
         let together =

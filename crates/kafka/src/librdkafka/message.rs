@@ -6,6 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Client, Code, FetchError, Fetched, TimestampKind, TopicPartition, ffi, text_of};
 
+unsafe extern "C" {
+    /// The bytes of a fetched message that is alive (patch 0012).
+    pub(super) fn awoke_message_bytes(message: *const ffi::rd_kafka_message_t) -> usize;
+}
+
 /// Messages of one topic-partition in offset order.
 ///
 /// The bytes stay where librdkafka put them when they came from the broker, and are freed with the batch. A batch keeps
@@ -65,10 +70,10 @@ impl Batch {
         self.messages.is_empty()
     }
 
-    /// Keys and values together.
+    /// Keys, values and headers together.
     pub fn size_bytes(&self) -> usize {
         // SAFETY: the messages are ours.
-        self.messages.iter().map(|&message| unsafe { (*message).len + (*message).key_len }).sum()
+        self.messages.iter().map(|&message| unsafe { awoke_message_bytes(message) }).sum()
     }
 
     /// Takes the messages apart, to put them into other batches.
@@ -220,9 +225,10 @@ impl<'a> MessageRef<'a> {
         unsafe { bytes_of((*self.message).key.cast(), (*self.message).key_len) }
     }
 
-    /// Of key and value together.
+    /// Of key, value and headers together.
     pub fn size_bytes(self) -> usize {
-        self.value().map_or(0, <[u8]>::len) + self.key().map_or(0, <[u8]>::len)
+        // SAFETY: the message is alive.
+        unsafe { awoke_message_bytes(self.message) }
     }
 
     /// Milliseconds since 1970, and what they mean; -1 when unknown.

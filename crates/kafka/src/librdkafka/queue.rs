@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::message::awoke_message_bytes;
 use super::{
     Batch, Client, Code, EventKind, FetchError, Fetched, TopicPartition, TopicPartitionList, c_string, ffi, text_of,
 };
@@ -161,7 +162,7 @@ impl Queue {
                 let got = ffi::rd_kafka_consume_batch_queue(self.native, 0, place, wanted).max(0) as usize;
                 taken.set_len(before + got);
                 is_exhausted = got < wanted;
-                bytes += taken[before..].iter().map(|message| (**message).len + (**message).key_len).sum::<usize>();
+                bytes += taken[before..].iter().map(|message| awoke_message_bytes(*message)).sum::<usize>();
             }
         }
         // SAFETY: the messages were handed to us by the client that the batch keeps alive.

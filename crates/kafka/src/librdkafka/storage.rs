@@ -108,9 +108,16 @@ impl<'a> MessageView<'a> {
         }
     }
 
-    /// Returns the bytes of key and value.
+    /// Returns the bytes of key, value and headers.
     pub fn size_bytes(self) -> usize {
-        self.value().map_or(0, <[u8]>::len) + self.key().map_or(0, <[u8]>::len)
+        match self {
+            Self::Lent(message) => message.size_bytes(),
+            Self::Copied(copy) => {
+                let headers =
+                    copy.headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, |it| it.len()));
+                self.value().map_or(0, <[u8]>::len) + self.key().map_or(0, <[u8]>::len) + headers.sum::<usize>()
+            }
+        }
     }
 
     /// Copies the message.

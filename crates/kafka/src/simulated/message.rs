@@ -151,9 +151,10 @@ impl<'a> MessageRef<'a> {
         self.message.key.as_deref()
     }
 
-    /// Returns the bytes of key and value.
+    /// Returns the bytes of key, value and headers.
     pub fn size_bytes(self) -> usize {
-        self.value().map_or(0, <[u8]>::len) + self.key().map_or(0, <[u8]>::len)
+        let headers = self.message.headers.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, Vec::len));
+        self.value().map_or(0, <[u8]>::len) + self.key().map_or(0, <[u8]>::len) + headers.sum::<usize>()
     }
 
     /// Returns milliseconds since 1970, and what they mean.

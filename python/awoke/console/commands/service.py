@@ -84,7 +84,7 @@ class CommandHost:
 class CommandService:
     """Takes commands until `close`. Any thread."""
 
-    def __init__(self, app: str, node: str, settings: Settings, actions: Actions, pauses: DurablePauses) -> None:
+    def __init__(self, app: str, node: str, settings: Settings, actions: Actions, pauses: DurablePauses | None) -> None:
         self._service, self._topics, self._node = service_of(app), ConsoleTopics.of(app), node
         kafka = {name: value for name, value in settings.kafka.items() if not name.startswith("transactional.")}
         self._settings = msgspec.structs.replace(
@@ -101,6 +101,11 @@ class CommandService:
         """Starts the thread. Does not block."""
         self._thread.start()
 
+    @property
+    def has_ended(self) -> bool:
+        """True if the thread was started and is not alive, though this was not closed."""
+        return self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
+
     def close(self, timeout_s: float) -> None:
         """Answers the commands under way, and ends the threads. Blocks up to `timeout_s`, and for a lookup under way.
 
@@ -111,17 +116,19 @@ class CommandService:
             admin = self._admin
         if admin is not None:
             admin.close()  # It ends a wait for brokers.
-        self._pauses.close()
+        if self._pauses is not None:
+            self._pauses.close()
         if self._thread.ident is not None:
             self._thread.join(timeout_s + START_TIMEOUT_S)
 
     def _run(self) -> None:
-        attempt = 0
+        attempt, has_pauses = 0, False
         while not self._closing.is_set():
             attempt += 1
             try:
                 self._prepare()
-                if attempt == 1:
+                if not has_pauses and self._pauses is not None:
+                    has_pauses = True
                     self._pauses.start()
                 self._serve()
             except AwokeError as error:
@@ -129,6 +136,9 @@ class CommandService:
                     return
                 level = logging.WARNING if attempt == 1 else logging.DEBUG
                 logger.log(level, "this process takes no commands of a console: %s", error)
+                self._closing.wait(AGAIN.delay_s(attempt))
+            except Exception:  # A fault of awoke's own: the process is to take commands again.
+                logger.exception("this process takes no commands of a console")
                 self._closing.wait(AGAIN.delay_s(attempt))
 
     def _prepare(self) -> None:

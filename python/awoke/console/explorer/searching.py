@@ -214,7 +214,7 @@ def found_in(content: bytes | None, text: str) -> bool:
 
 def _field(document: str | bytes, path: list[str]) -> str:
     """Returns the text of a field of a JSON document; nothing where there is none. A number counts elements."""
-    with contextlib.suppress(msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError):
+    with contextlib.suppress(msgspec.MsgspecError, RecursionError, KeyError, IndexError, TypeError, ValueError):
         found = msgspec.json.decode(document)
         for name in path:
             found = found[int(name)] if isinstance(found, list) else found[name]

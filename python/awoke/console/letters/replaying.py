@@ -21,6 +21,13 @@ from awoke.operate.dead_letters.letters import Filter, Letter, Place
 from awoke.operate.dead_letters.replays import ReplayMemory, Sender
 from awoke.operate.dead_letters.targets import ReplayTargets
 from awoke.payloads import dead_letter
+from awoke.payloads.formats import protobuf_classes
+from awoke.payloads.formats.by_type import BY_TYPE
+from awoke.payloads.formats.encryption import Encrypted
+from awoke.payloads.formats.format import DESCRIBING, Format
+from awoke.payloads.message import Outgoing, header_pairs
+from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.preconditions import checks
 
 COUNT_MAX = 10_000
@@ -184,22 +191,27 @@ class Edited(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def send_edited(
-    brokers: Brokers, letter: Letter, edited: Edited, to: str, check_value: Callable[[bytes], Any] | None = None
+    brokers: Brokers,
+    letter: Letter,
+    edited: Edited,
+    to: str,
+    check_value: Callable[[bytes], Any] | None = None,
+    formats: TopicFormats | None = None,
 ) -> tuple[int, int]:
     """Sends a letter with the parts that were edited to a topic; returns its partition and offset there. Blocks.
 
     `check_value` is the decoder of the route that reads the topic: it raises if the edited value is of no use to it.
+    `formats` are those of the app's topics: the edited value is written in the format of the topic.
 
     Raises:
         ConfigError: The topic's name or the value is wrong. DeliveryFailed; MessageTooLarge.
     """
     checks.topic("the letter", "topic", to)
-    record = dead_letter.original(letter.message)
-    key = record.key if edited.key is msgspec.UNSET else edited.key
-    value = record.value if edited.value is msgspec.UNSET else edited.value
-    headers = record.headers if edited.headers is msgspec.UNSET else edited.headers
+    message = edited_message(letter, edited, to, formats)
+    value, key, headers = message.value, message.key, message.headers
     data = value.encode() if isinstance(value, str) else value
-    if data is not None and check_value is not None:
+    has_format = formats is not None and formats.value_format(to) is not None
+    if data is not None and check_value is not None and not has_format:
         try:
             check_value(data)
         except Exception as error:  # It is user code, and libraries that read foreign bytes.
@@ -208,6 +220,55 @@ def send_edited(
     with brokers.producer(dead_letter.producer_properties(brokers.options()["kafka"])) as producer:
         delivery = producer.produce(to, data, key=key, headers=headers).wait(TIMEOUT_S)
     return delivery.partition, delivery.offset
+
+
+def edited_message(letter: Letter, edited: Edited, to: str, formats: TopicFormats | None) -> Outgoing:
+    """Returns the message of a letter with the parts that were edited, as the topic's format writes it.
+
+    Raises:
+        ConfigError: The value is in a format that this console does not have, or is no value of the topic's format.
+    """
+    record = dead_letter.original(letter.message)
+    key = record.key if edited.key is msgspec.UNSET else edited.key
+    headers = record.headers if edited.headers is msgspec.UNSET else edited.headers
+    form = None if formats is None else formats.value_format(to)
+    describing = [pair for pair in header_pairs(record.headers) if pair[0] in DESCRIBING["value"]]
+    value: Any
+    if edited.value is msgspec.UNSET:
+        value = record.value
+        given = {name for name, _ in header_pairs(headers)}
+        headers = [*header_pairs(headers), *(pair for pair in describing if pair[0] not in given)]
+        before = None if formats is None else formats.value_format(letter.origin.topic)
+        if value is not None and before is not None and before.is_encrypted:
+            value = Encrypted(value)
+    elif edited.value is None or form is not None:
+        value = None if edited.value is None or form is None else edited_value(form, edited.value, to)
+    elif describing or (record.value or b"")[:1] == b"\0":
+        text = "the value names a schema, or a key of encryption, in whose format this console can't write"
+        raise ConfigError(f"{text}: open the console of the app, as awoke console MODULE:APP", "value")
+    else:
+        value = edited.value
+    message = Outgoing(to, value, key, headers)
+    return message if formats is None else formats(message)
+
+
+def edited_value(form: Format, text: str, topic: str) -> Any:
+    """Returns a text that an operator has edited as the value that a format writes: JSON, unless it writes bytes.
+
+    Raises:
+        ConfigError: It is not a value of the format.
+    """
+    kind = form.value_type
+    if kind in (bytes, str, bytes | None, str | None):
+        return text.encode()
+    if protobuf_classes.class_in(kind) is not None:
+        raise ConfigError(f"values of {topic!r} are Protobuf, which can't be edited here", "value")
+    try:
+        if kind is None:
+            return msgspec.json.decode(text)
+        return BY_TYPE.of(kind).decoder(topic, "value", NO_SCHEMAS)(text.encode())
+    except Exception as error:  # The type is user code, and the libraries of types have errors of their own.
+        raise ConfigError(f"the edited value can't be read by the route of {topic!r}: {error}", "value") from None
 
 
 def select(letters: Sequence[Letter], wanted: ReplayWanted) -> list[Letter]:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -55,6 +56,9 @@ TICK_S = 2.0
 THREADS = 8
 """The pages that may wait for brokers at once."""
 STREAMS_MAX = 100
+VIEWER_STREAMS_MAX = 25
+"""The most streams of changes, and those of one viewer: a person who has logged in, or an address."""
+FORM_WITHIN_S = 10.0
 """The most browsers that are told of changes at once; others load the page again by themselves."""
 CONFIRMED = "sure"
 """The field of a form by which an operator confirms an action."""
@@ -297,15 +301,23 @@ class Acted(Checked):
         super().__init__(parts)
         self.action, self.role = action, action.role
 
+    async def _body(self, request: Request) -> bytes:
+        body = b""
+        try:
+            async with asyncio.timeout(FORM_WITHIN_S):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > FORM_BYTES_MAX:
+                        raise Wrong("the form is too large")
+        except TimeoutError:
+            raise Wrong(f"the form has not come within {FORM_WITHIN_S:.0f} s") from None
+        return body
+
     async def answer(self, request: Request, grant: Grant) -> Response:
         """Makes the change, and returns its answer."""
         if not grant.allows(self.action.verb, self.action.role):
             raise ActionRefused(f"this console does not allow {self.action.verb!r} (--allow)")
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > FORM_BYTES_MAX:
-                raise Wrong("the form is too large")
+        body = await self._body(request)
         form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1_000))
         asked = self.asked(request, grant, form)
         check_text({**asked.query, **asked.form})
@@ -323,15 +335,17 @@ class CheckedChanges(Checked):
 
     def __init__(self, parts: ConsoleParts) -> None:
         super().__init__(parts)
-        self._streams = 0
+        self._streams = Counter[str]()
+        """The streams of each viewer."""
 
     async def answer(self, request: Request, grant: Grant) -> Response:
         """Returns a stream without end."""
-        if self._streams >= STREAMS_MAX:
+        viewer = f"who {grant.who}" if grant.who else f"at {request.client.host if request.client else ''}"
+        if self._streams[viewer] >= VIEWER_STREAMS_MAX or self._streams.total() >= STREAMS_MAX:
             raise ActionRefused("too many browsers look at once")
-        return StreamingResponse(self._events(), media_type="text/event-stream")
+        return StreamingResponse(self._events(viewer), media_type="text/event-stream")
 
-    async def _events(self) -> AsyncGenerator[str, None]:
+    async def _events(self, viewer: str = "") -> AsyncGenerator[str, None]:
         live, loop, changed = self.parts.live, asyncio.get_running_loop(), asyncio.Event()
         ended, names = threading.Event(), set[str]()
 
@@ -348,7 +362,7 @@ class CheckedChanges(Checked):
             live.subscribe(partial(tell, CHANGE)),
             self.parts.replays.subscribe(partial(tell, REPLAY)),
         ]
-        self._streams += 1
+        self._streams[viewer] += 1
         try:
             await self.on_thread(lambda _: live.start(), None)
             yield "retry: 2000\n\n"
@@ -365,6 +379,6 @@ class CheckedChanges(Checked):
                 yield f"event: {name}\ndata: -\n\n"
         finally:
             ended.set()
-            self._streams -= 1
+            self._streams -= Counter((viewer,))  # It keeps none of zero.
             for call in unsubscribe:
                 call()

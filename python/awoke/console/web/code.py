@@ -12,6 +12,7 @@ from awoke.declare.secret_topics import SecretTopics, declared_by
 from awoke.operate.dead_letters.letters import Letter
 from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import Topic
 
 
@@ -20,13 +21,13 @@ class TopicDecoders(Mapping[str, RouteDecoders]):
 
     def __init__(self, by_name: Mapping[str, RouteDecoders], by_pattern: Iterable[tuple[Pattern, Route]]) -> None:
         self._by_name = by_name
-        self._by_pattern = [(each, found) for each, route in by_pattern if (found := decoders_of(route)) is not None]
+        self._by_pattern = [(each, route) for each, route in by_pattern if decoders_of(route) is not None]
 
     def __getitem__(self, topic: str) -> RouteDecoders:
         if topic in self._by_name:
             return self._by_name[topic]
-        for pattern, found in self._by_pattern:
-            if pattern.matches(topic):
+        for pattern, route in self._by_pattern:
+            if pattern.matches(topic) and (found := decoders_of(route, topic)) is not None:
                 return found
         raise KeyError(topic)
 
@@ -67,6 +68,8 @@ class Code(NamedTuple):
     try_letter: TryLetter | None = None
     secrets: SecretTopics | None = None
     """None of an app that is only named: the reports of its processes tell them."""
+    formats: TopicFormats | None = None
+    """What is sent to the app's topics has these formats."""
 
     @classmethod
     def of(cls, app: Any, try_letter: TryLetter | None = None) -> Code:
@@ -87,6 +90,7 @@ class Code(NamedTuple):
             app.patterns,
             try_letter,
             secrets,
+            app.topic_formats,
         )
 
     def reads(self, topic: str) -> bool:
@@ -117,7 +121,7 @@ def decoders_of_sent(topic: Topic) -> RouteDecoders:
     return RouteDecoders.of((topic.value, topic.key), BY_TYPE, str(topic), NO_SCHEMAS)
 
 
-def decoders_of(route: Route) -> RouteDecoders | None:
-    """Returns the decoders of a route; None where it gets bytes."""
-    found = RouteDecoders.of(route.types, route.default_format, str(route.topic), route.schemas)
+def decoders_of(route: Route, topic: str | None = None) -> RouteDecoders | None:
+    """Returns the decoders of a route, for one of the topics of its pattern if it has one; None where it gets bytes."""
+    found = RouteDecoders.of(route.types, route.default_format, topic or str(route.topic), route.schemas)
     return found if found.decode_value or found.decode_key else None

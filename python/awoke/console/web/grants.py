@@ -27,14 +27,15 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = Role.VIEW
     who: str = ""
     """The name that the audit records."""
-    verbs: frozenset[str] = frozenset()
-    """The actions that the console allows at all; `*` is every one."""
-    payloads: bool = False
-    """True: keys, values and headers of messages are shown."""
+    verbs: frozenset[str] | None = None
+    """The actions that are allowed; `*` is every one. None of a policy: all that the console allows."""
+    payloads: bool | None = None
+    """True: keys, values and headers of messages are shown. None of a policy: as the console says."""
 
     def allows(self, verb: str, role: Role = Role.OPERATE) -> bool:
         """Tells whether an action with this verb, which needs this role, may run."""
-        return self.role >= role and (verb in self.verbs or "*" in self.verbs)
+        verbs = self.verbs or ()
+        return self.role >= role and (verb in verbs or "*" in verbs)
 
 
 Granted = Role | Grant | None
@@ -73,5 +74,11 @@ class Rights:
             return None
         if isinstance(found, Role):
             return Grant(role=found, verbs=self._verbs, payloads=self._payloads)
-        verbs = self._verbs if not found.verbs else found.verbs if "*" in self._verbs else found.verbs & self._verbs
-        return Grant(role=found.role, who=found.who, verbs=verbs, payloads=self._payloads)
+        payloads = self._payloads and found.payloads is not False
+        return Grant(role=found.role, who=found.who, verbs=self._both(found.verbs), payloads=payloads)
+
+    def _both(self, verbs: frozenset[str] | None) -> frozenset[str]:
+        """Returns the verbs that both a policy and the console allow."""
+        if verbs is None or "*" in verbs:
+            return self._verbs
+        return verbs if "*" in self._verbs else verbs & self._verbs

@@ -7,6 +7,7 @@ Threads: `awoke-console-reports`, `awoke-console-errors` and `awoke-console-audi
 from __future__ import annotations
 
 import collections
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,10 @@ from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, BrokerUnreachable, OperationTimeout, UnknownTopic
 from awoke.operate.commands.views import Audit
 from awoke.settings import Settings
+from awoke.text.records import decode
 from awoke.waiting.clock import monotonic_s, wall_ms
+
+logger = logging.getLogger(__name__)
 
 AUDIT_MAX = 1_000
 """The last commands that are kept."""
@@ -204,14 +208,20 @@ class Live(Observable):
         if name != "reports":
             self._read["reports"].wait(FIRST_S)
             self._shown.wait(FIRST_S)  # The first page waits for the reports alone, and has the processor for itself.
-        while not self._is_closed:
-            try:
-                self._read_on(name, topic, admin, count, take)
-            except AwokeError as error:
-                self._fail(name, topic, error)
-            with self._lock:
-                if not self._is_closed:
-                    self._wanted.wait()  # For the next request: then the topic may be there.
+        try:
+            while not self._is_closed:
+                try:
+                    self._read_on(name, topic, admin, count, take)
+                except AwokeError as error:
+                    self._fail(name, topic, error)
+                except Exception as error:  # A fault of the console's own: it goes on with the next request.
+                    logger.exception("the console can't follow %s", topic)
+                    self._fail(name, topic, AwokeError(f"{topic} can't be read: {type(error).__name__}"))
+                with self._lock:
+                    if not self._is_closed:
+                        self._wanted.wait()  # For the next request: then the topic may be there.
+        finally:
+            self._ended(name)
 
     def _read_on(
         self, name: str, topic: str, admin: Admin, count: int | None, take: Callable[[Message[Any, Any]], None]
@@ -253,7 +263,11 @@ class Live(Observable):
 
     def _take(self, take: Callable[[Message[Any, Any]], None], message: Message[Any, Any]) -> None:
         with self._lock:
-            take(message)
+            try:
+                take(message)
+            except Exception:  # Of one record: the others are read all the same.
+                self._state.unreadable += 1
+                logger.exception("the console can't take a record of %s", message.topic)
             self._version += 1
         self._tell()
 
@@ -287,10 +301,10 @@ class Live(Observable):
             self._errors.append(msgspec.structs.replace(record, traceback=""))
 
     def _on_audit(self, message: Message[Any, Any]) -> None:
-        try:
-            self._audit.append(msgspec.json.decode(message.value or b"", type=Audit))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        if (audit := decode(message.value, Audit)) is None:
             self._state.unreadable += 1
+        else:
+            self._audit.append(audit)
 
     def _fail(self, name: str, topic: str, error: AwokeError) -> None:
         text = str(error)
@@ -323,8 +337,25 @@ class Live(Observable):
 
     def _ask(self, admin: Admin) -> None:
         self._read["reports"].wait(FIRST_S)  # They name the groups.
-        while self._next_request():
-            self._ask_once(admin)
+        try:
+            while self._next_request():
+                try:
+                    self._ask_once(admin)
+                except Exception as error:  # A fault of the console's own: it goes on with the next request.
+                    logger.exception("the console can't ask for offsets")
+                    self._fail("offsets", "", AwokeError(f"offsets can't be asked for: {type(error).__name__}"))
+        finally:
+            self._ended("offsets")
+
+    def _ended(self, name: str) -> None:
+        """Notes that a thread has ended: without `close` that is a problem that pages show."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._problems[name] = f"the console follows {name} no longer: start it again"
+            self._version += 1
+        self._set(name)
+        self._tell()
 
     def _next_request(self) -> bool:
         with self._lock:

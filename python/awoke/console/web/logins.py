@@ -82,7 +82,7 @@ def login_of(text: str, role: Role) -> Login:
     if kind == "basic" and rest:
         users = users_of(Path(rest))
         return Login(lambda headers: basic(headers.get("authorization", ""), users, role), role, 'Basic realm="awoke"')
-    raise ConfigError(f"--auth takes basic:FILE, header:NAME or none, not {text!r}", "auth")
+    raise ConfigError("--auth takes basic:FILE, header:NAME or none, and the option has another form", "auth")
 
 
 def _named(who: str, role: Role) -> Grant | None:
@@ -90,7 +90,7 @@ def _named(who: str, role: Role) -> Grant | None:
 
 
 def users_of(file: Path) -> dict[str, User]:
-    """Returns the users of a file: lines of NAME:PASSWORD, or NAME:PASSWORD:ROLE.
+    """Returns the users of a file: lines of NAME:PASSWORD, or NAME:PASSWORD:ROLE. A password may have colons.
 
     Raises:
         ConfigError: Others may read the file, or a line is none of these.
@@ -104,8 +104,12 @@ def users_of(file: Path) -> dict[str, User]:
         raise ConfigError(f"{file} can't be read: {error.strerror}", "auth") from None
     users: dict[str, User] = {}
     for number, line in enumerate(found, 1):
-        name, _, rest = line.partition(":")
-        password, _, role = rest.partition(":")
+        name, _, password = line.partition(":")
+        before, _, role = password.rpartition(":")
+        if before and role.upper() in Role.__members__:
+            password = before
+        else:
+            role = ""  # A password may have colons. What follows one is not shown.
         if not name or not password:
             raise ConfigError(f"{file}: user {number} is not NAME:PASSWORD or NAME:PASSWORD:ROLE", "auth")
         users[name] = User(password.encode(), role_of(role) if role else None)

@@ -129,7 +129,7 @@ class Asked(NamedTuple):
     def parts(self) -> DecodedParts:
         """Returns what shows the parts of messages to this request, as a context. Blocks as above."""
         secrets = self.secrets() if self.grant.payloads else NO_SECRETS
-        return DecodedParts(self.settings, self.code.decoders, secrets, reveals=self.grant.payloads)
+        return DecodedParts(self.settings, self.code.decoders, secrets, reveals=bool(self.grant.payloads))
 
     def integer(self, name: str, default: int, least: int = 0, most: int = 2**63 - 1) -> int:
         """Returns a number of the query or the form, within these bounds.

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import msgspec
-
 from awoke.console.access import TIMEOUT_S, Brokers
 from awoke.console.topics import AUDIT_CONFIG, ConsoleTopics, ensure
 from awoke.console.web.page import Asked, Done, Wrong
 from awoke.errors import AwokeError
 from awoke.operate.commands.audit import audit_of
 from awoke.operate.commands.views import DONE, Audit, CommandResult, OperatorCommand
+from awoke.text.records import encode
 from awoke.waiting.clock import monotonic_s, wall_ms
 
 REASON_MAX = 500
@@ -100,4 +99,4 @@ class Acts:
         with self._brokers.admin() as admin:
             ensure(admin, {self.topic: AUDIT_CONFIG}, TIMEOUT_S)
         with self._brokers.producer() as producer:
-            producer.produce(self.topic, msgspec.json.encode(audit).decode(), key=VIA).wait(TIMEOUT_S)
+            producer.produce(self.topic, encode(audit), key=VIA).wait(TIMEOUT_S)

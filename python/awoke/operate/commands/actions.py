@@ -235,7 +235,8 @@ class Actions:
     def _pause(self, at: PartitionPlace, given: dict[str, Any], why: str) -> str:
         is_durable, text = given.get("durable", False), f"paused by {why}"
         if is_durable and self._pauses is None:
-            raise FailedPrecondition("a durable pause needs the console's topics: run the app with console=True")
+            text = "a durable pause needs the console's topics: run the app with console=True, and with `pause` among"
+            raise FailedPrecondition(f"{text} console_commands, or with console_secret")
         is_paused = self._steered.steer(at.group, lambda group: group.pause(at.topic, at.partition, text))
         if is_durable:
             assert self._pauses is not None

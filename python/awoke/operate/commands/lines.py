@@ -18,6 +18,7 @@ from awoke.operate.commands.audit import user_of
 from awoke.operate.commands.verbs import TEXT_MAX, verb_of
 from awoke.operate.commands.views import DONE, WRONG, CommandResult, OperatorCommand
 from awoke.text.printable import harmless_json
+from awoke.text.records import encode
 
 VIA = "socket"
 FIELDS = ("verb", "result", "is_here", "node", "at_ms", "took_ms", "status")
@@ -31,7 +32,7 @@ def encoded(document: dict[str, Any]) -> bytes:
 
 def json_of(document: Any) -> bytes:
     """Returns a document as JSON that is safe to print: other programs write the names and error texts in it."""
-    return harmless_json(msgspec.json.encode(document).decode()).encode()
+    return harmless_json(encode(document).decode()).encode()
 
 
 def decoded(line: bytes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ The thread:
 
 from __future__ import annotations
 
+import hmac
 import logging
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from awoke.declare.reader import Reader
 from awoke.errors import AwokeError, ClosedError, ConfigError
 from awoke.operate.commands.verbs import checked
 from awoke.settings import Settings
+from awoke.text.records import decode, encode
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wall_ms
 
@@ -32,8 +34,10 @@ AGAIN = Backoff(0.2, 30.0)
 
 Place = tuple[str | None, str, int]
 """Group (None: all groups of the app), topic and partition."""
-Send = Callable[[str, bytes | None, bytes, float], object]
-"""Sends value and key to a topic, within a time."""
+Send = Callable[[str, bytes | None, bytes, float, list[tuple[str, bytes]]], object]
+"""Sends value and key to a topic, within a time, with these headers."""
+SIGNATURE = "awoke-signature"
+PURPOSE = b"awoke-pause-v1"
 Apply = Callable[[str | None, str, int, str | None], object]
 """Pauses a partition for a reason, or resumes it (None), where it is assigned to this process."""
 
@@ -50,6 +54,8 @@ class DurablePauses:
 
     def __init__(self, topic: str, settings: Settings, send: Send, apply: Apply) -> None:
         self._topic, self._send, self._apply = topic, send, apply
+        self._secret = None if settings.console_secret is None else settings.console_secret.encode()
+        """Signs the records: with one, records of others are no pauses."""
         self._given: dict[str, Any] = {
             "bootstrap_servers": settings.bootstrap_servers,
             "kafka": settings.kafka,
@@ -80,12 +86,7 @@ class DurablePauses:
         Raises:
             AwokeError: They do not have it.
         """
-        self._send(
-            self._topic,
-            msgspec.json.encode(KeptPause(why=why, at_ms=wall_ms())),
-            key_of(group, topic, partition),
-            SEND_TIMEOUT_S,
-        )
+        self._write(encode(KeptPause(why=why, at_ms=wall_ms())), key_of(group, topic, partition))
         with self._lock:
             self._known[(group, topic, partition)] = why
 
@@ -100,10 +101,33 @@ class DurablePauses:
         with self._lock:
             found = [each for each in self._known if each[1:] == (topic, partition) and group in (None, each[0])]
         for each in found:
-            self._send(self._topic, None, key_of(*each), SEND_TIMEOUT_S)
+            self._write(None, key_of(*each))
             with self._lock:
                 self._known.pop(each, None)
         return bool(found)
+
+    def _write(self, value: bytes | None, key: bytes) -> None:
+        headers = [] if self._secret is None else [(SIGNATURE, self._signature(self._secret, value, key))]
+        self._send(self._topic, value, key, SEND_TIMEOUT_S, headers)
+
+    def _signature(self, secret: bytes, value: bytes | None, key: bytes) -> bytes:
+        """Returns the signature of a record: a copy under another key, or in another app's topic, is not signed."""
+        parts = (PURPOSE, self._topic.encode(), key, b"none" if value is None else b"some", value or b"")
+        signed = b"".join(len(each).to_bytes(8) + each for each in parts)
+        return hmac.digest(secret, signed, "sha256")
+
+    def _is_signed(self, message: Message[Any, Any]) -> bool:
+        """Tells whether a record is of one who has the secret; without one, any record is taken."""
+        if self._secret is None:
+            return True
+        found = next((value for name, value in reversed(message.headers) if name == SIGNATURE), None)
+        expected = self._signature(self._secret, message.value, message.key or b"")
+        return found is not None and hmac.compare_digest(found, expected)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the thread was started and is not alive, though this was not closed."""
+        return self._thread.ident is not None and not self._thread.is_alive() and not self._closing.is_set()
 
     def close(self) -> None:
         """Ends the thread and joins it. Closing again, or without a start, does nothing."""
@@ -127,6 +151,9 @@ class DurablePauses:
             except AwokeError as error:
                 logger.debug("durable pauses can't be read from %s: %s", self._topic, error)
                 self._closing.wait(AGAIN.delay_s(attempt))
+            except Exception:  # A fault of awoke's own: pauses are read again, and none is lost.
+                logger.exception("durable pauses can't be read from %s", self._topic)
+                self._closing.wait(AGAIN.delay_s(attempt))
 
     def _follow(self) -> None:
         reader = Reader(self._topic, **self._given)
@@ -143,14 +170,14 @@ class DurablePauses:
 
     def _on_record(self, message: Message[Any, Any]) -> None:
         place = place_of(message.key)
-        if place is None:
+        if place is None or not self._is_signed(message):
             return
         why: str | None = None
         if message.value is not None:
-            try:
-                why = msgspec.json.decode(message.value, type=KeptPause).why
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            kept = decode(message.value, KeptPause)
+            if kept is None:
                 return
+            why = kept.why
         with self._lock:
             if self._known.get(place) == why:
                 return  # This process has sent it.
@@ -162,18 +189,22 @@ class DurablePauses:
             self._apply(*place, why)
         except AwokeError as error:
             logger.debug("a durable pause of %s[%d] changes nothing here: %s", place[1], place[2], error)
+        except Exception:  # Of one record: the others take effect all the same.
+            logger.exception("a durable pause of %s[%d] can't be applied", place[1], place[2])
 
 
 def key_of(group: str | None, topic: str, partition: int) -> bytes:
     """Returns a place as the key of a record."""
-    return msgspec.json.encode([group, topic, partition])
+    return encode([group, topic, partition])
 
 
 def place_of(key: bytes | None) -> Place | None:
     """Returns the place in the key of a record; None where there is none."""
-    try:
-        group, topic, partition = msgspec.json.decode(key or b"", type=tuple[str | None, str, int])
-        checked("pause", {"group": group, "topic": topic, "partition": partition})
-    except (msgspec.MsgspecError, UnicodeDecodeError, ConfigError):
+    place = decode(key, tuple[str | None, str, int])
+    if place is None:
         return None
-    return group, topic, partition
+    try:
+        checked("pause", dict(zip(("group", "topic", "partition"), place, strict=True)))
+    except ConfigError:
+        return None
+    return place

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from awoke.text.records import Integer, Moment, Name, Text
+
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
 MINOR = 7
@@ -76,22 +78,22 @@ class CommandResult(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Audit(msgspec.Struct, kw_only=True):
     """One command and how it ended."""
 
-    major: int = MAJOR
-    minor: int = MINOR
-    at_ms: int
-    node: str
-    app: str
-    who: str
+    major: Integer = MAJOR
+    minor: Integer = MINOR
+    at_ms: Moment
+    node: Name
+    app: Name
+    who: Name
     """The person, as the console says."""
-    via: str
+    via: Name
     """The console that sent it; `socket` for a command of this host."""
-    verb: str
-    arguments: dict[str, str | int | bool | None]
-    reason: str
-    result: str
+    verb: Name
+    arguments: dict[str, str | Integer | bool | None]
+    reason: Text
+    result: Name
     """`done`, or the code of the error."""
-    text: str
-    took_ms: int
+    text: Text
+    took_ms: Integer
 
 
 class SwarmNode(msgspec.Struct, kw_only=True):

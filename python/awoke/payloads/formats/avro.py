@@ -20,6 +20,7 @@ import msgspec
 
 from awoke.errors import ConfigError, EncodeError
 from awoke.payloads.formats import avro_types, pydantic_models
+from awoke.payloads.formats.avro_bounds import walk_of
 from awoke.payloads.formats.format import Description, Encode, Payload
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.formats.unquoted import unquoting
@@ -70,11 +71,14 @@ class AvroFormat(RegistryFormat):
     def reader(self, registered: RegisteredSchema, schemas: Schemas) -> Read:
         """Returns the function that reads Avro of this schema, resolved to the schema of the format's type."""
         writer = parsed(registered, schemas)
+        walk = walk_of(writer, named_in(writer))
         kind, own = self._target(writer)
         own = None if own == writer else own  # fastavro compares them for each message otherwise.
         read, convert, stream = needs("fastavro", "registry").schemaless_reader, converter(kind), io.BytesIO
 
         def read_payload(payload: bytes) -> Any:
+            if walk is not None:
+                walk.check(payload)
             try:
                 found = read(stream(payload), writer, own)
             except Exception as error:
@@ -186,6 +190,14 @@ def parsed(registered: RegisteredSchema, schemas: Schemas) -> Any:
         return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
     except fastavro.schema.SchemaParseException as error:
         raise ValueError(f"schema {registered.id} of the registry can't be used: {error}") from None
+
+
+def named_in(schema: Any) -> Mapping[str, Any]:
+    """Returns the named types that a schema consists of and refers to, as fastavro has noted them."""
+    found = dict[str, Any]()
+    for each in schema if isinstance(schema, list) else [schema]:
+        found |= each.get("__named_schemas", {}) if isinstance(each, dict) else {}
+    return found
 
 
 def unreadable(error: Exception) -> ValueError:

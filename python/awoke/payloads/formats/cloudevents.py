@@ -91,7 +91,12 @@ class CloudEventFormat(Format):
         """The type or the format of the data."""
         self.value_type = CloudEvent[type_of(data)]  # type: ignore[misc]
         self.needs_registry = isinstance(data, Format) and data.needs_registry
+        self.is_encrypted = isinstance(data, Format) and data.is_encrypted
         self._default: Format = BY_TYPE
+
+    def is_encoded(self, value: Any, headers: Headers) -> bool:
+        """Tells whether a value is an event as bytes; where the data is encrypted, whether that is known to be so."""
+        return self._data.is_encoded(value, headers) if self.is_encrypted else isinstance(value, bytes)
 
     def within(self, default: Format) -> CloudEventFormat:
         """Returns the same format for an app with this default, which is that of data of a plain type in binary mode.

@@ -1,13 +1,17 @@
 """Encrypted values, by any format: AES-256-GCM, with the id of the key in a header, so that keys can be replaced.
 
 Source: NIST SP 800-38D. The nonce is random, so that one key is good for some four thousand million messages.
+
+A value is bound to its place, as additional data of GCM: a ciphertext that is copied to another topic, or beside
+the id of another schema, does not decrypt. The version in a header says what it is bound to. The header itself needs no
+protection: without it the additional data differs. Values without a version are bound to the key's id only.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping
+from os import urandom
 from typing import Any
 
 from awoke.errors import ConfigError, EncodeError
@@ -28,10 +32,14 @@ from awoke.payloads.registry.cache import UNKNOWN_FOR_S, BoundedDict, Counts
 from awoke.payloads.registry.errors import RegistryUnavailable
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import SchemaNeeded, Schemas
+from awoke.payloads.registry.wire_format import HEADERS
 from awoke.preconditions.extras import needs
 from awoke.waiting.clock import monotonic_s
 
 HEADER = "awoke-encryption-key"
+VERSION_HEADER = "awoke-encryption-version"
+VERSION = b"2"
+SCHEMA_HEADER = HEADERS["value"]
 KEY_ID_MAX = 256
 """The most bytes of a key's id."""
 NONCE_BYTES = 12
@@ -46,14 +54,37 @@ Current = str | Callable[[], str]
 """The id of the key for what is sent, or a function that returns it."""
 
 
+class Encrypted(bytes):
+    """Bytes that are encrypted, as this process knows by itself: they are those of a message that it has read as such.
+
+    A header can't say so: the sender of a message chooses its headers, and headers are carried on to other messages.
+    """
+
+    __slots__ = ()
+
+
 class EncryptedFormat(Format):
     """Another format, or a type, whose bytes are encrypted; made by `awoke.encrypted`."""
 
     reads_headers = True
+    is_encrypted = True
 
-    def __init__(self, inside: Any, keys: Keys, current: Current, *, accepts_plain: bool) -> None:
-        self._inside, self._accepts_plain = inside, accepts_plain
-        """The type or the format of the values, and whether some may be not encrypted."""
+    def __init__(
+        self,
+        inside: Any,
+        keys: Keys,
+        current: Current,
+        *,
+        accepts_plain: bool,
+        accepts_unbound: bool,
+        binds_key: bool,
+        topic: str | None,
+    ) -> None:
+        self._inside, self._accepts_plain, self._accepts_unbound = inside, accepts_plain, accepts_unbound
+        """The type or the format of the values, whether some may be not encrypted, and whether some may be of before
+        values were bound to their topic."""
+        self.binds_key, self._topic = binds_key, topic
+        """Whether values are bound to their message's key, and the topic that they are bound to (None: their own)."""
         self.value_type = type_of(inside)
         self.needs_registry = isinstance(inside, Format) and inside.needs_registry
         cipher = needs("cryptography.hazmat.primitives.ciphers.aead", "encryption").AESGCM
@@ -83,10 +114,19 @@ class EncryptedFormat(Format):
         _check_part(topic, part)
         decode = reader_of(format_of(self._inside, self._default), topic, part, schemas)
 
-        def decrypt(data: bytes, headers: Headers) -> Any:
-            name = key_id(headers)
+        bind = Binding(self._topic or topic, binds_key=self.binds_key)
+        alone, read = bind.alone, self._decrypted
+
+        def decrypt(data: bytes, headers: Headers, key: bytes | None = None) -> Any:
+            said = dict(headers)  # The last header of a name counts, as for the format inside.
+            name = said.get(HEADER)
             if name is not None:
-                return decode(self._decrypted(name, data), headers)
+                version, schema = said.get(VERSION_HEADER), said.get(SCHEMA_HEADER)
+                bound = alone.get(name) if version == VERSION and schema is None else None
+                if bound is None:
+                    self._check_version(version)
+                    bound = name if version is None else bind(name, schema, key)
+                return decode(read(name, data, bound), headers)
             if self._accepts_plain:
                 return decode(data, headers)
             raise ValueError(f"the value is not encrypted: there is no header {HEADER!r}")
@@ -98,17 +138,35 @@ class EncryptedFormat(Format):
         _check_part(topic, part)
         encode = writer_of(self._inside, topic, part, self._default, schemas)
 
-        def encrypt(value: Any) -> Payload:
+        bind = Binding(self._topic or topic, binds_key=self.binds_key)
+        alone, version = bind.alone, (VERSION_HEADER, VERSION)
+
+        def encrypt(value: Any, key: bytes | str | None = None) -> Payload:
             cipher, name = self._current_cipher()
             data, headers = encode(value)
-            nonce = os.urandom(NONCE_BYTES)
-            return nonce + cipher.encrypt(nonce, data, name), (*headers, (HEADER, name))
+            bound = None if headers else alone.get(name)
+            if bound is None:
+                bound = bind(name, dict(headers).get(SCHEMA_HEADER), key.encode() if isinstance(key, str) else key)
+            nonce = urandom(NONCE_BYTES)
+            return nonce + cipher.encrypt(nonce, data, bound), (*headers, (HEADER, name), version)
 
         return encrypt
 
     def is_encoded(self, value: Any, headers: Headers) -> bool:
-        """Tells whether a value is encrypted already, as that of a dead letter: its header says so."""
-        return isinstance(value, bytes) and key_id(headers) is not None
+        """Tells whether a value is encrypted already, as that of a dead letter."""
+        return isinstance(value, Encrypted)
+
+    def _check_version(self, version: bytes | None) -> None:
+        """Refuses a version that is not known, or is not accepted.
+
+        Raises:
+            ValueError: It is so.
+        """
+        if version is None:
+            if not self._accepts_unbound:
+                raise ValueError("the value is not bound to its topic, and accepts_unbound is false")
+        elif version != VERSION:
+            raise ValueError("the value is encrypted in a way that this version of awoke does not know")
 
     def _current_cipher(self) -> tuple[Any, bytes]:
         """Returns the cipher for what is sent, and the id of its key."""
@@ -118,16 +176,18 @@ class EncryptedFormat(Format):
             raise EncodeError(f"the current key {name!r} is not there; check keys= and current=")
         return cipher, name.encode()
 
-    def _decrypted(self, name: str, data: bytes) -> bytes:
+    def _decrypted(self, key_name: bytes, data: bytes, bound: bytes) -> bytes:
+        name = name_of(key_name)
         cipher = self._keys.cipher(name)
         if cipher is None:
             raise ValueError(f"the value is encrypted with the key {name!r}, which is not given; say it in keys=")
         if len(data) < NONCE_BYTES + TAG_BYTES:
             raise ValueError("the bytes end within the encrypted value")
         try:
-            decrypted: bytes = cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], name.encode())
+            decrypted: bytes = cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], bound)
         except self._invalid:
-            raise ValueError(f"the value was changed, or encrypted with another key than {name!r}") from None
+            text = f"the value was changed, or encrypted for another topic, or with another key than {name!r}"
+            raise ValueError(text) from None
         return decrypted
 
 
@@ -137,7 +197,16 @@ def _check_part(topic: str, part: Part) -> None:
         raise ConfigError(text, "key")
 
 
-def encrypted(inside: Any = bytes, *, keys: Keys, current: Current, accepts_plain: bool = False) -> EncryptedFormat:
+def encrypted(
+    inside: Any = bytes,
+    *,
+    keys: Keys,
+    current: Current,
+    accepts_plain: bool = False,
+    accepts_unbound: bool = True,
+    binds_key: bool = False,
+    topic: str | None = None,
+) -> EncryptedFormat:
     """Returns the format of values that are encrypted with AES-256-GCM.
 
     `inside` is the type or the format of the values. `keys` has the keys by their ids, each of 32 bytes: what is sent
@@ -148,26 +217,62 @@ def encrypted(inside: Any = bytes, *, keys: Keys, current: Current, accepts_plai
     values that are not encrypted, for a topic that is to become so. Keys, headers, topics and times of messages are
     not encrypted. Dead letters stay encrypted.
 
+    A value is bound to its topic, to the header that names its schema and, with `binds_key`, to its message's key: the
+    same bytes elsewhere do not decrypt. `topic` is the topic that values are bound to, if it is not the one that they
+    are sent to or read from: for a route that reads dead letters, or a copy of a topic under another name.
+    `accepts_unbound` also reads values of versions of awoke that did not bind them.
+
     Raises:
         ConfigError: A key does not have 32 bytes; the current one is not among the keys; cryptography is not installed.
     """
     if isinstance(keys, Mapping) and isinstance(current, str) and current not in keys:
         raise ConfigError(f"awoke.encrypted: the current key {current!r} is not in keys=", "current")
-    return EncryptedFormat(inside, keys, current, accepts_plain=accepts_plain)
+    return EncryptedFormat(
+        inside,
+        keys,
+        current,
+        accepts_plain=accepts_plain,
+        accepts_unbound=accepts_unbound,
+        binds_key=binds_key,
+        topic=None if topic is None else str(topic),
+    )
 
 
-def key_id(headers: Headers) -> str | None:
-    """Returns the id of the key that a value is encrypted with; None if it is not.
+def name_of(value: bytes) -> str:
+    """Returns the id of a key, by its header.
 
     Raises:
         ValueError: It is longer than `KEY_ID_MAX`: it is kept, and given to user code.
     """
-    for name, value in reversed(headers):
-        if name == HEADER and value is not None:
-            if len(value) > KEY_ID_MAX:
-                raise ValueError(f"the id of the key has {len(value)} bytes, and {KEY_ID_MAX} at most are read")
-            return value.decode(errors="replace")
-    return None
+    if len(value) > KEY_ID_MAX:
+        raise ValueError(f"the id of the key has {len(value)} bytes, and {KEY_ID_MAX} at most are read")
+    return value.decode(errors="replace")
+
+
+class Binding:
+    """Makes the additional data of values of one topic: what they are bound to."""
+
+    def __init__(self, topic: str, *, binds_key: bool) -> None:
+        self._topic, self._binds_key = topic.encode(), binds_key
+        self.alone: dict[bytes, bytes] = BoundedDict(Counts())
+        """Of values that are bound to their topic only, by the id of their key."""
+
+    def __call__(self, name: bytes, schema: bytes | None, key: bytes | None) -> bytes:
+        """Returns it for the id of a key, the header that names a schema, and the message's key."""
+        if schema is not None or self._binds_key:
+            return self._made(name, schema, key)
+        found = self.alone.get(name)
+        if found is None:
+            found = self._made(name, None, None)
+            if len(name) <= KEY_ID_MAX:
+                self.alone[name] = found
+        return found
+
+    def _made(self, name: bytes, schema: bytes | None, key: bytes | None) -> bytes:
+        keys = [] if key is None or not self._binds_key else [key]
+        schemas = [] if schema is None else [schema]
+        counts = bytes((self._binds_key, len(keys), len(schemas)))
+        return b"".join(len(each).to_bytes(4) + each for each in (VERSION, name, self._topic, counts, *keys, *schemas))
 
 
 class KeysUnavailable(RegistryUnavailable):

@@ -25,13 +25,17 @@ Headers = Sequence[tuple[str, bytes | None]]
 """The headers of a message."""
 Payload = tuple[bytes, tuple[tuple[str, bytes], ...]]
 """A key or a value as bytes, and the headers that say how to read them."""
-Encode = Callable[[Any], Payload]
-"""Returns the payload of a value. Any exception means that the value can't be encoded."""
+Encode = Callable[..., Payload]
+"""Returns the payload of a value; takes the message's key, too, if its format binds values to it. Any exception means
+that the value can't be encoded."""
 Decode = Callable[..., Any]
 """Returns the value of bytes; takes the message's headers, too, if its format reads them. Any exception means that the
 bytes do not decode."""
 
-DESCRIBING = {"value": ("__value_schema_id", "awoke-encryption-key"), "key": ("__key_schema_id",)}
+DESCRIBING = {
+    "value": ("__value_schema_id", "awoke-encryption-key", "awoke-encryption-version"),
+    "key": ("__key_schema_id",),
+}
 """The headers by which formats say how a part of the message is to be read."""
 EVENT = "ce_"
 """The attributes of a CloudEvent are headers that begin so."""
@@ -61,6 +65,10 @@ class Format:
     """True if its decoders take the headers of the message, too."""
     needs_registry: bool = False
     """True if it reads or writes schemas of a registry."""
+    is_encrypted: bool = False
+    """True if its bytes are encrypted: no value may leave without it, also not as bytes."""
+    binds_key: bool = False
+    """True if its encoders and decoders of values take the message's key as well, as their last argument."""
     refuses_none: bool = False
     """True if its decoders raise an error for None by themselves, so that nothing has to stand around them."""
 
@@ -221,7 +229,7 @@ def decoders_of(value: Format, key: Format, topic: str, schemas: Schemas, *, loa
         decode_value, decode_key = with_headers(value, decode_value), with_headers(key, decode_key)
     if loads:
         decode_value, decode_key = decode_value and loading(decode_value), decode_key and loading(decode_key)
-    return Decoders(decode_value, decode_key, with_headers=reads_headers)
+    return Decoders(decode_value, decode_key, with_headers=reads_headers, with_key=value.binds_key)
 
 
 def decoder_of(format: Format, topic: str, part: Part, schemas: Schemas) -> Decode | None:
@@ -247,7 +255,7 @@ def reader_of(format: Format, topic: str, part: Part, schemas: Schemas) -> Decod
         TypeError: Bytes can't be decoded as the type.
     """
     decode = decoder_of(format, topic, part, schemas)
-    return (lambda data, _: data) if decode is None else with_headers(format, decode)
+    return (lambda data, *_: data) if decode is None else with_headers(format, decode)
 
 
 @typing.overload
@@ -258,7 +266,7 @@ def with_headers(format: Format, decode: Decode | None) -> Decode | None:
     """Returns a decoder of a format as a function that takes headers in any case."""
     if decode is None or format.reads_headers:
         return decode
-    return lambda data, _: decode(data)
+    return lambda data, *_: decode(data)
 
 
 def takes_none(value_type: Any) -> bool:
@@ -307,9 +315,17 @@ def encoder_of(said: Any, topic: str, part: Part, default: Format, schemas: Sche
 
 
 def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schemas) -> Encode:
-    """Returns the encoder of a type or a format, for a format around it. Bytes stay as they are."""
+    """Returns the encoder of a type or a format, for a format around it.
+
+    Bytes stay as they are, unless the format inside encrypts them.
+    """
     is_format = isinstance(said, Format)
+    if is_format and said.binds_key:
+        text = f"topic {topic!r}: a format that binds values to their key can't be inside of another one"
+        raise ConfigError(text, "value")
     encode = said.within(default).encoder(topic, part, schemas) if is_format else _plain_encoder(default)
+    if is_format and said.is_encrypted:
+        return encode
     return lambda value: (value, ()) if isinstance(value, bytes) else encode(value)
 
 
@@ -319,9 +335,9 @@ def _plain_encoder(default: Format) -> Encode:
 
 
 def _checked(encode: Encode, topic: str, part: Part) -> Encode:
-    def encode_value(value: Any) -> Payload:
+    def encode_value(value: Any, *key: Any) -> Payload:
         try:
-            return encode(value)
+            return encode(value, *key)
         except AwokeError:
             raise
         except Exception as error:

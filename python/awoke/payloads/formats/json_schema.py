@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json as standard_json
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,12 +12,15 @@ import msgspec
 from awoke.errors import ConfigError
 from awoke.payloads.formats import json, pydantic_models
 from awoke.payloads.formats.format import Description, Encode, Payload
+from awoke.payloads.formats.json_bounds import bounded, check_patterns
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.registry import wire_format
 from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
 from awoke.preconditions.extras import needs
 
+ERRORS_MAX = 100
+"""The errors of a value of which the most telling one is shown."""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 Validate = Callable[[Any], None]
@@ -135,12 +139,13 @@ def validator(registered: RegisteredSchema, schemas: Schemas) -> Validate:
         (name, referencing.Resource.from_contents(standard_json.loads(each.text), specification))
         for name, each in schemas.references(registered.schema).items()
     ]
-    made = jsonschema.validators.validator_for(schema)(
+    check_patterns([schema, *(each.contents for _, each in resources)])
+    made = bounded(jsonschema, jsonschema.validators.validator_for(schema))(
         schema, registry=referencing.Registry().with_resources(resources)
     )
 
     def validate(value: Any) -> None:
-        error = jsonschema.exceptions.best_match(made.iter_errors(value))
+        error = jsonschema.exceptions.best_match(itertools.islice(made.iter_errors(value), ERRORS_MAX))
         if error is not None:
             # Not the library's own text, which has the value.
             text = f"it breaks the rule {error.validator!r} of schema {registered.id} - at `{error.json_path}`"

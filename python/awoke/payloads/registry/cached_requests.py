@@ -11,7 +11,7 @@ from awoke.payloads.registry.requests import Requests, Transport, Version
 from awoke.payloads.registry.schema import RegisteredSchema, Schema
 from awoke.payloads.registry.single_flight import SingleFlight
 
-REFERENCES_MAX = 1_000
+REFERENCES_MAX = 256
 """A schema may refer to this number of others, also by way of others."""
 
 

@@ -55,6 +55,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Tolerated clock skew: a call expires this long after its deadline."""
     timeout_max_s: float = 3_600.0
     """A call whose deadline is farther away is rejected."""
+    credit_wait_s: float = 300.0
+    """The longest time that a stream waits for its caller to take more results; then it is cut off. At most half of the
+    threads, and half of the tasks, wait so."""
     request_bytes_max: int = 1024 * 1024
     """A larger request is refused before it is decoded."""
     reply_topics: tuple[str, ...] = ()
@@ -82,10 +85,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if not 0 < (share := self.queue_time_share_max) <= 1:
             text = f"rpc option 'queue_time_share_max': must be more than 0 and at most 1, not {share}"
             raise ConfigError(text, "queue_time_share_max")
-        if self.timeout_max_s <= 0:
-            raise ConfigError(
-                f"rpc option 'timeout_max_s': must be more than 0, not {self.timeout_max_s}", "timeout_max_s"
-            )
+        for name in ("timeout_max_s", "credit_wait_s"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"rpc option {name!r}: must be more than 0, not {getattr(self, name)}", name)
         if self.secret is not None and not self.secret:
             raise ConfigError("rpc option 'secret': must not be empty", "secret")
 

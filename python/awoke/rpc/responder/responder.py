@@ -24,27 +24,28 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from typing import Any
 
 from awoke import _native
-from awoke._native import IncomingCall
+from awoke._native import IncomingCall, StreamCredit
 from awoke.declare.concurrency import Lanes
 from awoke.errors import AwokeError
 from awoke.observe.events import Events
 from awoke.payloads.formats import json
 from awoke.rpc import protocol
 from awoke.rpc.context import call_all, current
-from awoke.rpc.errors import Unavailable, streaming_error
+from awoke.rpc.errors import FailedPrecondition, ResourceExhausted, Unavailable, streaming_error
 from awoke.rpc.protocol import ServiceTopics
 from awoke.rpc.responder.endings import Endings, PartitionWithdrawn, out_of_time
 from awoke.rpc.responder.host import ResponderHost
 from awoke.rpc.responder.method_loop import MethodLoop
-from awoke.rpc.responder.methods import Rpc
+from awoke.rpc.responder.methods import Options, Rpc
 from awoke.rpc.responder.schema_loads import SchemaLoads
 from awoke.rpc.topics import ReplyTopics
 from awoke.settings import client_properties
-from awoke.waiting.clock import timeout
+from awoke.text.durations import duration
+from awoke.waiting.clock import monotonic_s, timeout
 from awoke.waiting.drive import ResultOf, drive, elsewhere, until
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class Responder:
         self._replies = _native.CallReplies(self._producer)
         self._endings = Endings(host, rpc, events, self._replies, self._admission)
         self._schema_loads = SchemaLoads(host.app.schemas, events)
+        self._credit_waits = CreditWaits(options)
         if host.call_log is not None:
             host.call_log.count = self.counts
         self._threads: list[threading.Thread] = []
@@ -318,21 +320,78 @@ class Responder:
         """Waits until one more result may be sent, and takes its credit; until the call is cancelled at most.
 
         Raises:
-            PartitionWithdrawn: no more is granted here, because the partition is given back. Unavailable: the same, and
-                the call is not executed again.
+            FailedPrecondition: the caller has granted none within `credit_wait_s`. ResourceExhausted: too many streams
+                wait. PartitionWithdrawn: no more is granted here, because the partition is given back. Unavailable: the
+                same, and the call is not executed again.
         """
         # No result is sent without a reply address, and none before the commit in a transaction.
         if call.transaction_entry is not None or call.reply_to is None:
             return
         credit = call.credit
         assert credit is not None
-        while not credit.try_take() and not call.is_cancelled:
-            if not credit.is_withdrawn:
-                await until(ResultOf(credit))
-            elif self._options.mode == "at_most_once":
-                raise Unavailable("the stream was cut off: its partition was taken away")
-            else:
-                raise PartitionWithdrawn
+        if credit.try_take() or call.is_cancelled:
+            return
+        until_s = monotonic_s() + self._options.credit_wait_s
+        with self._credit_waits.place(is_async=call.target.is_async):
+            while not credit.try_take() and not call.is_cancelled:
+                if not credit.is_withdrawn:
+                    if (left_s := until_s - monotonic_s()) <= 0:
+                        text = (
+                            f"the caller has granted no further result within {duration(self._options.credit_wait_s)}"
+                        )
+                        raise FailedPrecondition(text)
+                    await until(CreditWait(credit, left_s))
+                elif self._options.mode == "at_most_once":
+                    raise Unavailable("the stream was cut off: its partition was taken away")
+                else:
+                    raise PartitionWithdrawn
+
+
+class CreditWait:
+    """Waits until a stream has credit, or none will come, or the time is over."""
+
+    def __init__(self, credit: StreamCredit, within_s: float) -> None:
+        self._credit, self._within_s = credit, within_s
+
+    def wait(self) -> None:
+        """Waits on the calling thread."""
+        self._credit.wait(self._within_s)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with timeout(self._within_s):
+                await ResultOf(self._credit)
+
+
+class CreditWaits:
+    """Bounds the streams that wait for their callers: a share of the threads, and of the tasks. Any thread."""
+
+    def __init__(self, options: Options) -> None:
+        self._most = {False: max(1, options.threads // 2), True: max(1, options.tasks // 2)}
+        self._waiting = {False: 0, True: 0}
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def place(self, *, is_async: bool) -> Iterator[None]:
+        """Counts a stream that waits within the block.
+
+        Raises:
+            ResourceExhausted: too many wait: other calls need the threads.
+        """
+        with self._lock:
+            if self._waiting[is_async] >= self._most[is_async]:
+                what = "tasks" if is_async else "threads"
+                text = f"{self._most[is_async]} streams wait for their callers, half of the {what} of the process"
+                raise ResourceExhausted(f"{text}: the stream was cut off; read streams as they come")
+            self._waiting[is_async] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting[is_async] -= 1
 
 
 async def as_async(results: Generator[Any, None, None]) -> AsyncGenerator[Any, None]:

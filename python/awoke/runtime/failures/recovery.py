@@ -38,6 +38,7 @@ from awoke.observe.events import (
     RegistryWaited,
 )
 from awoke.payloads.dead_letter import letter
+from awoke.payloads.formats.encryption import Encrypted
 from awoke.payloads.registry.away import RegistryAway
 from awoke.payloads.registry.errors import RegistryError, SchemaNotFound
 from awoke.payloads.registry.schemas import SchemaNeeded
@@ -278,6 +279,9 @@ class Recovery:
             first, self._context.group, failed.attempts, failed.error, self._route.name, has_value=has_value
         )
         del first  # An exception that is kept keeps this frame.
+        if record.value is not None and self._route.value_format.is_encrypted:
+            # The letter has the message's own bytes. A format of its topic does not encrypt them once more.
+            record = record._replace(value=Encrypted(record.value))
         if transactions is None or not self._route.is_exactly_once:
             return self._context.alone.produce(topic, record.value, **record.options)
         entry = transactions.entry()

@@ -19,6 +19,7 @@ from awoke.observe.events import Events
 from awoke.payloads.dead_letter import producer_properties
 from awoke.payloads.formats.format import Format
 from awoke.payloads.message import RecordOptions
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware
 from awoke.produce.producer import Producer
 from awoke.settings import Settings
@@ -30,8 +31,16 @@ IDLE_AFTER_S = 60.0
 class AloneProducer:
     """A producer with a connection of its own, made on first use. Any thread."""
 
-    def __init__(self, settings: Settings, format: Format, events: Events, middleware: Sequence[Middleware]) -> None:
-        self._settings, self._format, self._events, self._middleware = settings, format, events, middleware
+    def __init__(
+        self,
+        settings: Settings,
+        format: Format,
+        events: Events,
+        middleware: Sequence[Middleware],
+        formats: TopicFormats,
+    ) -> None:
+        self._settings, self._format, self._events = settings, format, events
+        self._middleware, self._formats = middleware, formats
         self._lock = threading.Lock()
         self._producer: Producer | None = None
         self._is_closed = False
@@ -57,6 +66,7 @@ class AloneProducer:
                     events=self._events,
                     idle_after_s=IDLE_AFTER_S,
                     middleware=self._middleware,
+                    topics=self._formats,
                     format=self._format,
                 )
             return self._producer

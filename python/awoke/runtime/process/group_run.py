@@ -200,6 +200,7 @@ class GroupRun:
                 self.group,
                 self.app.format,
                 self.app.middleware,
+                self.app.topic_formats,
                 self.box,
                 may_send_letters=sends_letters(self._declared.all_routes),
             )

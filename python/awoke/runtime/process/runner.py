@@ -70,7 +70,7 @@ class AppRunner(Steering):
         is_asked_for = collects_metrics or self.settings.metrics_port is not None or self.settings.metrics_otel
         self.metrics = Recorder() if is_asked_for else None
         self.call_log = CallLog() if self.settings.console else None
-        self.alone = AloneProducer(self.settings, app.format, app.events, app.middleware)
+        self.alone = AloneProducer(self.settings, app.format, app.events, app.middleware, app.topic_formats)
         """Sends records that brokers could refuse because of others in their batch."""
         self.responder: Responder | None = None
         """Answers remote calls, where the app has methods."""

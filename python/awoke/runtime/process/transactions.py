@@ -13,6 +13,7 @@ from awoke.errors import ConfigError
 from awoke.payloads.dead_letter import producer_properties
 from awoke.payloads.formats.format import Format
 from awoke.payloads.message import Outgoing, Record, RecordOptions
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware, through
 from awoke.settings import Settings, client_properties
 
@@ -29,10 +30,12 @@ DECIDES_ON_TIMEOUT = frozenset(
 class TransactionEntry:
     """The records of one job, through the middleware. Nothing is sent before it is submitted."""
 
-    def __init__(self, batcher: _native.TransactionBatcher, middleware: Sequence[Middleware]) -> None:
-        self._batcher, self._middleware = batcher, middleware
+    def __init__(
+        self, batcher: _native.TransactionBatcher, middleware: Sequence[Middleware], formats: TopicFormats
+    ) -> None:
+        self._batcher, self._middleware, self._formats = batcher, middleware, formats
         self._native = batcher.entry()
-        self.is_direct = not middleware
+        self.is_direct = not (middleware or formats)
         """True where `add_result` may be used: records pass no middleware."""
         self.add_result = self._native.add_result
         """Adds a value under the key of its message. Does not block."""
@@ -43,7 +46,7 @@ class TransactionEntry:
 
     def add(self, topic: str, record: Record) -> None:
         """Adds a record. As `produce`."""
-        if self._middleware:
+        if self._middleware or self._formats.needs(topic):
             topic, record = self._through(topic, record)
         self._native.add(topic, record)
 
@@ -55,7 +58,7 @@ class TransactionEntry:
                 native.add(*message)
 
     def _through(self, topic: str, record: Record) -> tuple[str, Record]:
-        message = through(self._middleware, Outgoing(topic, *record))
+        message = self._formats(through(self._middleware, Outgoing(topic, *record)))
         return message.topic, Record(*message[1:])
 
     def submit(self, job: Job, offset: int | None) -> PendingStep:
@@ -72,6 +75,7 @@ class Transactions:
         group: str,
         format: Format,
         middleware: Sequence[Middleware],
+        formats: TopicFormats,
         box: _native.EventBox,
         *,
         may_send_letters: bool,
@@ -79,7 +83,7 @@ class Transactions:
         if settings.kafka.get("isolation.level", "read_committed") != "read_committed":
             text = "exactly_once needs isolation.level=read_committed: an aborted message must not be processed"
             raise ConfigError(text, "isolation.level")
-        self._middleware = middleware
+        self._middleware, self._formats = middleware, formats
         self.native = self._batcher = _native.TransactionBatcher(
             transactional_properties(settings, group, may_send_letters=may_send_letters),
             settings.transactional_id is None,
@@ -90,7 +94,7 @@ class Transactions:
 
     def entry(self) -> TransactionEntry:
         """Returns an empty entry."""
-        return TransactionEntry(self._batcher, self._middleware)
+        return TransactionEntry(self._batcher, self._middleware, self._formats)
 
     def commit(self, partition: Partition) -> PendingStep:
         """Commits the stored offset of a partition, with its metadata. Does not block."""

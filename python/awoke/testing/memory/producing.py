@@ -101,10 +101,8 @@ class MemoryProducer:
 
     def encoded(self, topic: str, record: Record) -> Sent:
         """Returns a record as brokers get it, through the app's middleware. Raises as `produce`."""
-        steps = self._app.middleware
-        own = [each for each in steps if each is not self._app.topic_formats]
-        plain = through(own, Outgoing(topic, *record))
-        message = self._app.topic_formats(plain) if len(own) < len(steps) else plain
+        plain = through(self._app.middleware, Outgoing(topic, *record))
+        message = self._app.topic_formats(plain)
         headers = headers_of(message.headers)
         data, key = self._bytes(message.value), message.key
         if not isinstance(key, bytes | str | None):

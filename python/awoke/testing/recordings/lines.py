@@ -12,6 +12,9 @@ import msgspec
 
 from awoke.errors import ConfigError
 
+LINE_BYTES_MAX = 256_000_000
+"""The longest line that is read: a message of 100 MB in base64, and its headers."""
+
 
 def write_lines(path: Path, documents: Iterable[Any], *, replaces: bool) -> None:
     """Writes documents as JSON lines. The file is there when all are written; only its owner may read it.
@@ -42,22 +45,33 @@ def read_lines(path: Path, kind: str, version: int) -> Iterator[tuple[int, dict[
     Raises:
         ConfigError: the file can't be read, or is not of this kind and version.
     """
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}", "file") from None
-    for number, line in enumerate(lines, 1):
+    number = 0
+    for number, line in enumerate(_lines(path), 1):
+        if len(line) > LINE_BYTES_MAX:
+            raise wrong_line(path, number, f"it has more than {LINE_BYTES_MAX:,} bytes")
         try:
             document = msgspec.json.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise wrong_line(path, number, str(error)) from None
+        except RecursionError:
+            raise wrong_line(path, number, "it is nested too deep") from None
         if not isinstance(document, dict):
             raise wrong_line(path, number, "it is no JSON object")
         if number == 1 and document.get(kind) != version:
             raise wrong_line(path, number, f"expected a header with {kind!r}: {version}")
         yield number, document
-    if not lines:
+    if not number:
         raise ConfigError(f"{path} is empty", "file")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file; of one that is too long, its begin, which is longer than `LINE_BYTES_MAX`."""
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(LINE_BYTES_MAX + 1):
+                yield line
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}", "file") from None
 
 
 def wrong_line(path: Path, number: int, text: str) -> ConfigError:

@@ -8,14 +8,15 @@ from urllib.parse import quote
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from awoke.console.letters.runs import ReplayRuns
 from awoke.console.web import application
 from awoke.console.web.application import ACTIONS, PAGES, SECTIONS, Checked, CheckedChanges
-from awoke.console.web.grants import Role
-from awoke.console.web.page import Asked, Done, Page, PageAction
+from awoke.console.web.grants import Grant, Role
+from awoke.console.web.page import ActionRefused, Asked, Done, Page, PageAction
 from awoke.console.web.rendering import TEMPLATES
 from awoke.settings import load
 from tests.support.clusters import MockCluster
@@ -200,3 +201,28 @@ def test_each_page_has_its_own_path_and_a_template() -> None:
     assert len(paths) == len(set(paths))
     assert [each.path for each in PAGES if not (TEMPLATES / each.template).exists()] == []
     assert {each.section for each in PAGES} - {None} <= set(SECTIONS)
+
+
+def test_the_streams_of_one_viewer_shut_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "VIEWER_STREAMS_MAX", 2)
+    changes = CheckedChanges(parts_of(FakeLive([report()])))
+
+    def request(host: str) -> Request:
+        return Request({"type": "http", "client": (host, 1), "headers": []})
+
+    async def look() -> None:
+        streams = [changes._events("at 10.0.0.1"), changes._events("who ann")]
+        streams += [changes._events("at 10.0.0.1")]
+        for each in streams:
+            await anext(each)
+        with pytest.raises(ActionRefused, match="too many"):
+            await changes.answer(request("10.0.0.1"), Grant())
+        await changes.answer(request("10.0.0.2"), Grant())
+        await changes.answer(request("10.0.0.1"), Grant(who="ann"))
+        await streams[0].aclose()
+        await changes.answer(request("10.0.0.1"), Grant())
+        for each in streams:
+            await each.aclose()
+        assert not changes._streams
+
+    asyncio.run(look())

@@ -10,7 +10,7 @@ from awoke.errors import ConfigError
 
 async def test_nothing_is_allowed_unless_said() -> None:
     grant = await Rights(view_only, (), False).of({})
-    assert grant == Grant(role=Role.VIEW)
+    assert grant == Grant(role=Role.VIEW, verbs=frozenset(), payloads=False)
     assert not grant.allows("pause", Role.VIEW)
     assert not grant.payloads
 
@@ -34,10 +34,23 @@ async def test_a_policy_may_be_awaited(found: Granted) -> None:
         return found
 
     grant = await Rights(policy, (), False).of({})
-    assert grant == (Grant(role=found) if isinstance(found, Role) else found)
+    role = found if isinstance(found, Role | None) else found.role
+    assert grant == (None if role is None else Grant(role=role, verbs=frozenset(), payloads=False))
 
 
 def test_a_role_has_a_name() -> None:
     assert role_of("operate") is Role.OPERATE
     with pytest.raises(ConfigError, match="view, operate and admin"):
         role_of("root")
+
+
+async def test_a_grant_that_allows_nothing_stays_so() -> None:
+    narrow = Grant(role=Role.ADMIN, who="ann", verbs=frozenset(), payloads=False)
+    found = await Rights(lambda scope: narrow, ["*"], True).of({})
+    assert found is not None
+    assert (found.allows("pause"), found.payloads) == (False, False)
+    every = Grant(role=Role.ADMIN, verbs=frozenset({"*"}), payloads=True)
+    found = await Rights(lambda scope: every, ["pause"], False).of({})
+    assert found is not None
+    assert (found.allows("pause"), found.allows("stop"), found.payloads) == (True, False, False)
+    assert not Grant(role=Role.ADMIN).allows("pause"), "nobody has asked the console"

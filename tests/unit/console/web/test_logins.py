@@ -65,3 +65,18 @@ def test_a_proxy_names_the_user() -> None:
 def test_another_login_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="basic:FILE, header:NAME or none"):
         login_of(text, Role.VIEW)
+
+
+def test_a_password_may_have_colons_and_is_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    file.write_text("ann:pass:word:admin\nbob:pass:word\neve:a:b:nobody\n")
+    file.chmod(0o600)
+    users = users_of(file)
+    assert [(user.password, user.role) for user in users.values()] == [
+        (b"pass:word", Role.ADMIN),
+        (b"pass:word", None),
+        (b"a:b:nobody", None),
+    ]
+    with pytest.raises(ConfigError) as caught:
+        login_of("ann:canary-4711", Role.VIEW)
+    assert "canary" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.request
 from typing import Any
 
@@ -47,3 +48,47 @@ def test_the_console_is_there_while_the_app_runs(caplog: pytest.LogCaptureFixtur
             with urllib.request.urlopen(f"{url}/checks?format=json", timeout=60) as answer:
                 assert answer.status == 200
     assert app.settings.console
+
+
+def served(live: Any = None) -> Server:
+    rights = Rights(view_only, (), False)
+    shown: Any = live or FakeLive([report()])
+    return Server(application("shop", load({}).values, shown, rights, ()), "127.0.0.1", 0)
+
+
+def test_clients_that_send_nothing_shut_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "CONNECTIONS_MAX", 5)
+    server = served()
+    server.start()
+    port = int(server.url.rpartition(":")[2])
+    idle = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(20)]
+    try:
+        for each in idle[::2]:
+            each.send(b"GET / HTTP/1.1\r\nHost: 127")
+        with urllib.request.urlopen(f"{server.url}/", timeout=60) as answer:
+            assert answer.status == 200
+        assert sum(is_closed(each) for each in idle[:15]) == 15, "the first ones made room"
+    finally:
+        for each in idle:
+            each.close()
+        server.close()
+
+
+def is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_a_request_that_drips_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUEST_WITHIN_S", 0.1)
+    server = served()
+    server.start()
+    try:
+        port = int(server.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.send(b"GET / HTTP/1.1\r\nX: ")
+            assert is_closed(client)
+    finally:
+        server.close()

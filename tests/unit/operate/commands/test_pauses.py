@@ -12,15 +12,15 @@ from awoke.settings import load
 class Case:
     """The pauses of a process, and what they send and apply."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret: str | None = None, topic: str = "pauses") -> None:
         self.sent, self.applied = list[Any](), list[Any]()
-        settings = load({"bootstrap_servers": "127.0.0.1:1"}).values
+        settings = load({"bootstrap_servers": "127.0.0.1:1", "console_secret": secret}).values
         self.pauses = DurablePauses(
-            "pauses", settings, lambda *sent: self.sent.append(sent), lambda *place: self.applied.append(place)
+            topic, settings, lambda *sent: self.sent.append(sent), lambda *place: self.applied.append(place)
         )
 
-    def comes(self, key: bytes | None, value: bytes | None) -> None:
-        record: Any = SimpleNamespace(key=key, value=value)
+    def comes(self, key: bytes | None, value: bytes | None, headers: Any = ()) -> None:
+        record: Any = SimpleNamespace(key=key, value=value, headers=headers)
         self.pauses._on_record(record)
 
 
@@ -35,7 +35,7 @@ def test_a_pause_is_sent_and_known_until_it_is_dropped() -> None:
     assert case.pauses.drop("orders", 0, None)
     assert case.pauses.find("eu", "orders", 0) is None
     assert not case.pauses.drop("orders", 0, None)
-    assert [(key, value is None) for _, value, key, _ in case.sent] == [(KEY, False), (KEY, True)]
+    assert [(key, value is None) for _, value, key, _, _ in case.sent] == [(KEY, False), (KEY, True)]
 
 
 def test_the_pause_of_another_process_takes_effect_here() -> None:
@@ -48,7 +48,7 @@ def test_the_pause_of_another_process_takes_effect_here() -> None:
 def test_the_own_record_is_applied_once() -> None:
     case = Case()
     case.pauses.keep("orders", 0, "eu", "a test")
-    (_, value, key, _) = case.sent[0]
+    (_, value, key, _, _) = case.sent[0]
     case.comes(key, value)
     assert case.applied == []
 
@@ -65,3 +65,25 @@ def test_pauses_that_were_not_started_can_be_closed_again() -> None:
     case = Case()
     case.pauses.close()
     case.pauses.close()
+
+
+def test_with_a_secret_only_signed_records_pause_or_resume() -> None:
+    sender, case = Case("s" * 40), Case("s" * 40)
+    sender.pauses.keep("orders", 0, None, "a test")
+    sender.pauses.drop("orders", 0, None)
+    [(_, value, key, _, headers), (_, _, _, _, of_end)] = sender.sent
+    case.comes(key, value)
+    case.comes(key, value, [("awoke-signature", b"x" * 32)])
+    case.comes(key_of(None, "orders", 1), value, headers)
+    case.comes(key, value + b" ", headers)
+    case.comes(key, value, of_end)
+    for other in (Case("t" * 40), Case("s" * 40, topic="others")):
+        other.comes(key, value, headers)
+        assert other.applied == []
+    assert case.applied == []
+    case.comes(key, value, headers)
+    case.comes(key, None)
+    case.comes(key, None, headers)
+    assert case.applied == [(None, "orders", 0, "a test")]
+    case.comes(key, None, of_end)
+    assert case.applied[1:] == [(None, "orders", 0, None)]

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import awoke
 from awoke.payloads.formats.by_type import BY_TYPE
-from awoke.payloads.formats.encryption import HEADER
+from awoke.payloads.formats.encryption import HEADER, VERSION, VERSION_HEADER, Encrypted
 from awoke.payloads.formats.format import encoder_of
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import NO_SCHEMAS, SchemaNeeded, Schemas, loading
@@ -40,7 +41,7 @@ def back(form: awoke.Format, data: bytes, headers: Any, schemas: Any = None) -> 
 def test_a_value_of_any_format_goes_there_and_back(form: Any) -> None:
     schemas, secret = KnownSchemas(), awoke.encrypted(form, keys=NEW, current="new")
     data, headers = there(secret, Order(7), schemas)
-    assert headers[-1] == (HEADER, b"new")
+    assert headers[-2:] == [(HEADER, b"new"), (VERSION_HEADER, VERSION)]
     assert back(secret, data, headers, schemas) == Order(7)
     assert there(secret, Order(7), schemas)[0] != data, "each time with another nonce"
 
@@ -89,7 +90,8 @@ def test_what_is_sent_is_encrypted_unless_it_is_so_already() -> None:
     encode = TopicFormats([Topic("orders", value=awoke.encrypted(keys=OLD, current="old"))], BY_TYPE, NO_SCHEMAS)
     sent = encode(awoke.Outgoing("orders", b"secret"))
     assert sent.value != b"secret"
-    assert encode(sent) is sent
+    again = sent._replace(value=Encrypted(sent.value))
+    assert encode(again) is again
     assert encode(awoke.Outgoing("orders", None)).value is None
 
 
@@ -155,7 +157,7 @@ def test_keys_come_from_a_function_and_the_current_one_changes_meanwhile() -> No
     first, headers = encode(Order(7))
     store["new"], current[0] = NEW["new"], "new"
     second, later = encode(Order(8))
-    assert [name for _, name in (*headers, *later)] == [b"old", b"new"]
+    assert [value for name, value in (*headers, *later) if name == HEADER] == [b"old", b"new"]
     assert (decode(first, list(headers)), decode(second, list(later))) == (Order(7), Order(8))
     assert asked == ["old", "new"]
     current[0] = "none"
@@ -163,6 +165,65 @@ def test_keys_come_from_a_function_and_the_current_one_changes_meanwhile() -> No
         encode(Order(9))
     with pytest.raises(ValueError, match="key 'gone', which is not given"):
         decode(first, [(HEADER, b"gone")])
+
+
+SCHEMAS = KnownSchemas()
+
+
+def moved(form: awoke.Format, topic: str, data: bytes, headers: Any, *key: bytes) -> Any:
+    decode: Any = form.decoder(topic, "value", SCHEMAS)
+    return decode(data, headers, *key)
+
+
+def test_a_value_is_bound_to_its_topic_and_to_the_header_of_its_schema() -> None:
+    form = awoke.encrypted(awoke.avro(Order, wire="header"), keys=OLD, current="old")
+    data, headers = there(form, Order(7), SCHEMAS)
+    assert moved(form, "orders", data, headers) == Order(7)
+    with pytest.raises(ValueError, match="encrypted for another topic"):
+        moved(form, "others", data, headers)
+    for other in ([], [("__value_schema_id", b"x")], [*headers[:1], ("__value_schema_id", b"x")]):
+        with pytest.raises(ValueError, match="was changed"):
+            moved(form, "orders", data, [*other, *headers[1:]])
+    of_letters = awoke.encrypted(awoke.avro(Order, wire="header"), keys=OLD, current="old", topic="orders")
+    assert moved(of_letters, "orders.letters", data, headers) == Order(7)
+
+
+def test_a_value_is_bound_to_its_message_s_key_where_that_is_said() -> None:
+    form = awoke.encrypted(Order, keys=OLD, current="old", binds_key=True)
+    send = TopicFormats([Topic("orders", value=form, key=int)], BY_TYPE, NO_SCHEMAS)
+    sent = send(awoke.Outgoing("orders", Order(7), 5))
+    assert moved(form, "orders", sent.value, sent.headers, b"5") == Order(7)
+    for key in ([b"6"], [b""], []):
+        with pytest.raises(ValueError, match="was changed"):
+            moved(form, "orders", sent.value, sent.headers, *key)
+    with pytest.raises(awoke.ConfigError, match="can't be inside of another one"):
+        awoke.cloudevents(form).encoder("orders", "value", NO_SCHEMAS)
+
+
+def test_a_value_of_before_it_was_bound_is_read_unless_that_is_refused() -> None:
+    cipher = AESGCM(OLD["old"])
+    data = b"n" * 12 + cipher.encrypt(b"n" * 12, b'{"id":7}', b"old")
+    form = awoke.encrypted(Order, keys=OLD, current="old")
+    assert back(form, data, [(HEADER, b"old")]) == Order(7)
+    strict = awoke.encrypted(Order, keys=OLD, current="old", accepts_unbound=False)
+    with pytest.raises(ValueError, match="not bound to its topic"):
+        back(strict, data, [(HEADER, b"old")])
+    bound, headers = there(form, Order(7))
+    with pytest.raises(ValueError, match="was changed"):
+        back(form, bound, headers[:1])  # Without the version it passes for an old one.
+    with pytest.raises(ValueError, match="does not know"):
+        back(form, bound, [headers[0], (VERSION_HEADER, b"3")])
+
+
+def test_a_header_does_not_tell_that_a_value_is_encrypted() -> None:
+    form = awoke.encrypted(keys=OLD, current="old")
+    for topic in (Topic("orders", value=form), Topic("orders", value=awoke.cloudevents(form))):
+        send = TopicFormats([topic], BY_TYPE, NO_SCHEMAS)
+        value: Any = b"secret" if topic.value is form else awoke.CloudEvent(data=b"secret", type="t", source="/s")
+        sent = send(awoke.Outgoing("orders", value, None, [(HEADER, b"old"), (VERSION_HEADER, VERSION)]))
+        assert b"secret" not in sent.value
+    with pytest.raises(awoke.EncodeError):
+        send(awoke.Outgoing("orders", b"secret", None, [(HEADER, b"old")]))
 
 
 def test_the_id_of_a_key_is_bounded() -> None:

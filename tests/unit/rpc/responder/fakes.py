@@ -32,7 +32,7 @@ class FakeCredit:
     def done(self) -> bool:
         return True
 
-    def wait(self) -> None:
+    def wait(self, timeout_s: float | None = None) -> None:
         self.waits += 1
         self.left = 1
 

@@ -9,6 +9,8 @@ import pytest
 import awoke
 from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.message import Outgoing
+from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware
 from awoke.runtime.jobs.alone import AloneProducer, is_refused_in_company, properties_of
 from awoke.settings import load
@@ -17,7 +19,8 @@ NOWHERE = "127.0.0.1:1"
 
 
 def alone(*middleware: Middleware) -> AloneProducer:
-    return AloneProducer(load({"bootstrap_servers": NOWHERE}).values, BY_TYPE, awoke.Events(), middleware)
+    formats = TopicFormats((), BY_TYPE, NO_SCHEMAS)
+    return AloneProducer(load({"bootstrap_servers": NOWHERE}).values, BY_TYPE, awoke.Events(), middleware, formats)
 
 
 def test_a_batch_holds_one_record_whatever_the_user_has_set() -> None:

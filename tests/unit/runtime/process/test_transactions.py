@@ -12,6 +12,8 @@ from awoke.declare.route_options import KindOptions
 from awoke.declare.routing import Route
 from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.message import Outgoing, Record
+from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.topic_formats import TopicFormats
 from awoke.runtime.process.transactions import (
     TransactionEntry,
     Transactions,
@@ -69,7 +71,7 @@ def test_letters_are_sent_in_transactions_by_exactly_once_routes(options: Any, s
 def test_messages_of_aborted_transactions_must_not_be_processed() -> None:
     settings, box = Settings(kafka={"isolation.level": "read_uncommitted"}), _native.EventBox()
     with pytest.raises(awoke.ConfigError, match="read_committed") as refused:
-        Transactions(settings, "shop", BY_TYPE, [], box, may_send_letters=False)
+        Transactions(settings, "shop", BY_TYPE, [], TopicFormats((), BY_TYPE, NO_SCHEMAS), box, may_send_letters=False)
     assert refused.value.property == "isolation.level"
 
 
@@ -107,7 +109,9 @@ class Case:
 
     def __init__(self, *middleware: Any) -> None:
         self.batcher = FakeBatcher()
-        self.entry = TransactionEntry(cast(_native.TransactionBatcher, self.batcher), middleware)
+        self.entry = TransactionEntry(
+            cast(_native.TransactionBatcher, self.batcher), middleware, TopicFormats((), BY_TYPE, NO_SCHEMAS)
+        )
 
     def submitted(self) -> list[tuple[str, Any, dict[str, Any]]]:
         assert self.entry.submit(cast(Any, "job"), 7) == cast(Any, "pending")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from awoke import ConfigError
+from awoke.testing.recordings import lines
 from awoke.testing.recordings.lines import read_lines, write_lines
 
 
@@ -59,3 +60,14 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, content: str, tex
         list(read_lines(path, "kind", 1))
     with pytest.raises(ConfigError, match="can't be read"):
         list(read_lines(tmp_path / "b", "kind", 1))
+
+
+def test_lines_that_are_too_deep_or_have_no_end_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b'{"kind":1}\n{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
+    with pytest.raises(ConfigError, match="line 2: it is nested too deep"):
+        list(read_lines(file, "kind", 1))
+    monkeypatch.setattr(lines, "LINE_BYTES_MAX", 1_000)
+    file.write_bytes(b'{"kind":1}\n{"x":"' + b"x" * 5_000)
+    with pytest.raises(ConfigError, match="line 2: it has more than 1,000 bytes"):
+        list(read_lines(file, "kind", 1))

@@ -17,3 +17,9 @@ void awoke_fetch_bounds(rd_kafka_t *client, int **messages, int64_t **bytes) {
     *messages = &client->rk_conf.queued_min_msgs;
     *bytes = &client->rk_conf.queued_max_msg_bytes;
 }
+
+/* Returns the bytes of a fetched message: its key, its value, and its headers as they were sent. */
+size_t awoke_message_bytes(const rd_kafka_message_t *message) {
+    int32_t headers = ((const rd_kafka_msg_t *)message)->rkm_u.consumer.binhdrs.len;
+    return message->key_len + message->len + (headers > 0 ? (size_t)headers : 0);
+}

@@ -200,7 +200,9 @@ def edit(asked: Asked) -> Done:
         raise Wrong(f"the value has a masked field: {HIDDEN} would be sent in the place of its secret")
 
     def act() -> str:
-        partition, offset = replaying.send_edited(brokers, found, edited, to, asked.code.check_of(to))
+        partition, offset = replaying.send_edited(
+            brokers, found, edited, to, asked.code.check_of(to), asked.code.formats
+        )
         return f"the edited letter is offset {offset} of {to}[{partition}]"
 
     at = "{}:{}".format(*found.place)

@@ -11,6 +11,10 @@ from awoke.console.stuck import unheard
 from awoke.console.views import Memory, NodeView, Report, Sample
 from awoke.console.web.page import Asked, NoSuchPage, Page, Rows
 from awoke.operate.commands.views import SwarmNode
+from awoke.text.records import decode
+
+VALUE_MAX = 10_000
+"""The most characters of a value that this version does not know."""
 
 
 class ProcessRow(msgspec.Struct, kw_only=True):
@@ -206,13 +210,20 @@ def process(asked: Asked) -> ProcessPage:
         raise NoSuchPage(f"no process {name} has reported, or it has stopped in order")
     report = now.reports.get(name)
     known = set() if report is None else set(Report.__struct_fields__)
-    sent: dict[str, Any] = msgspec.json.decode(found.document)
+    sent = decode(found.document, dict[str, msgspec.Raw]) or {}
     return ProcessPage(
         row=row_of(found, report, now.view.at_ms),
         report=report,
         minutes=[] if report is None else report.history.of_minutes,
-        document={field: value for field, value in sent.items() if field not in known},
+        document={field: shown_of(value) for field, value in sent.items() if field not in known},
     )
+
+
+def shown_of(value: msgspec.Raw) -> Any:
+    """Returns a value that this version does not know: a list or an object as its text, however deep it is nested."""
+    if bytes(value)[:1] in (b"[", b"{"):
+        return bytes(value).decode(errors="replace")[:VALUE_MAX]
+    return decode(value, Any)
 
 
 def settings(asked: Asked) -> SettingsPage:
