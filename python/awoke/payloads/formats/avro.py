@@ -217,7 +217,9 @@ def proving(encode: Encode, read: Read, begin: int) -> Encode:
     def encode_proved(value: Any) -> Payload:
         data, headers = encode(value)
         try:
-            is_read = isinstance(value, Mapping) or is_same(read(data[begin:]), value)
+            found = read(data[begin:])
+            is_for_class = isinstance(value, Mapping) and not isinstance(found, Mapping)
+            is_read = is_for_class or is_same(found, value)
         except Exception as error:
             problem = f"it can't be read again: {error}"
         else:

@@ -1,7 +1,7 @@
 """Makes values of what fastavro has read: of a type, or as it is where values are dicts.
 
-msgspec and pydantic find the class for a dict by its fields. In a union of several records that may be the wrong one, so
-there the name of the record decides: fastavro then makes each record in a union a pair of name and dict.
+msgspec and pydantic find the class for a dict by its fields. In a union of several records that may be the wrong one,
+so there the name of the record decides: fastavro then makes each record in a union a pair of name and dict.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fields of classes, of whichever library: structs, dataclasses, attrs classes, typed dicts, models of pydantic's."""
+"""The fields of classes of any library: structs, dataclasses, attrs classes, typed dicts, models of pydantic's."""
 
 from __future__ import annotations
 

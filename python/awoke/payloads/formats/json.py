@@ -39,7 +39,7 @@ def encode(value: Any) -> bytes:
 def writer_of(kind: Any, is_one_way: bool = False) -> Write:
     """Returns the function that writes values of a class as JSON; it raises `EncodeError`.
 
-    `is_one_way`: nobody reads them as their own class again.
+    `is_one_way`: they are not read as their own class again.
     """
     encoder = _encoders[is_one_way]
     if pydantic_models.is_model(kind):
@@ -70,7 +70,8 @@ def _model_writer(kind: type, is_one_way: bool) -> Write:
     """Returns the function that writes models of a class of pydantic's."""
     found = round_trip(kind)
     if not is_one_way and found.problem is not None:
-        return _failing(f"{found.problem}; if nobody reads it as {kind.__qualname__}: awoke.json(…, direction='write')")
+        remedy = f"if it is never read as {kind.__qualname__}: awoke.json(…, direction='write')"
+        return _failing(f"{found.problem}; {remedy}")
     if not is_one_way and not found.is_sure:
         return _checked_writer(_proved_writer(pydantic_models.to_json, kind), ())
     marks = NOT_FINITE if found.has_numbers else ()

@@ -103,8 +103,8 @@ def json_schema(
     made of the type. `subject`, `wire` and `direction` are as in `awoke.avro`.
 
     Raises:
-        ConfigError: JSON can't be read as the type, or it can't read what it writes; the schema is no JSON Schema; jsonschema
-        is not installed.
+        ConfigError: JSON can't be read as the type, or it can't read what it writes; the schema is no JSON Schema;
+        jsonschema is not installed.
     """
     try:
         own = standard_json.loads(schema) if isinstance(schema, str) else schema

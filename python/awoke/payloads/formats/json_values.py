@@ -86,7 +86,7 @@ def doubts_about(kind: Any) -> Doubts:
 
 
 def _parts(kind: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yields the types in a class: the class of each, the name of its field, or "" within a collection, and the type."""
+    """Yields the types in a class: the class of each, the name of its field ("" within a collection), and the type."""
     seen, waiting = set[Any](), [kind]
     while waiting:
         owner = waiting.pop()

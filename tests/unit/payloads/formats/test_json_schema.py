@@ -122,7 +122,7 @@ DRAFTS = {
 
 
 def referring(root: Any, **references: Any) -> KnownSchemas:
-    """Returns a registry with a schema that refers to others, by their names; `__` stands for a slash, `_` for a point."""
+    """Returns a registry with a schema that refers to others by their names: `__` is a slash, `_` a point."""
     named = {name.replace("__", "/").replace("_", "."): each for name, each in references.items()}
     schema = Schema(json.dumps(root), "JSON", tuple(Reference(name, name, 1) for name in named))
     schemas = KnownSchemas(schema)
