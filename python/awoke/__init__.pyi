@@ -72,6 +72,7 @@ from .observe import events, logs
 from .observe.events import Event, Events
 from .payloads import dead_letter, formats, registry
 from .payloads.formats import CloudEvent, Format, avro, cloudevents, encrypted, json_schema, msgpack, protobuf
+from .payloads.formats.by_type import json
 from .payloads.message import Outgoing, Record
 from .payloads.registry import AsyncSchemaRegistry, SchemaRegistry
 from .payloads.secret_fields import Secret
@@ -183,6 +184,7 @@ __all__ = [
     "errors",
     "events",
     "formats",
+    "json",
     "json_schema",
     "librdkafka_version",
     "logs",

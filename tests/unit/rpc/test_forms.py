@@ -125,7 +125,7 @@ def test_a_value_is_read_as_it_was_written(form: Any, value: Any) -> None:
         (ORDERS, None, "None is no MessagePack here"),
         (Line, None, "None is no Protobuf here"),
         (Line, Amount(), "is no Line"),
-        (awoke.avro(Order), 7, "type int can't be written"),
+        (awoke.avro(Order), 7, "takes a record 'Order', not int"),
     ],
 )
 def test_a_value_that_does_not_fit_is_not_written(form: Any, value: Any, words: str) -> None:

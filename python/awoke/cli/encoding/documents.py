@@ -15,7 +15,7 @@ from awoke.cli.registry_options import registry_at
 from awoke.errors import AwokeError, ConfigError
 from awoke.payloads.decoding.registered import reason
 from awoke.payloads.formats.avro import parsed
-from awoke.payloads.formats.json_schema import validator
+from awoke.payloads.formats.json_validation import validator
 from awoke.payloads.formats.protobuf_schemas import Indexes
 from awoke.payloads.formats.registry_formats import check_kind
 from awoke.payloads.registry import wire_format
@@ -133,7 +133,7 @@ def writer(registered: RegisteredSchema, schemas: Schemas, choose: Choose) -> Wr
 
 
 def _avro_writer(registered: RegisteredSchema, schemas: Schemas) -> Write:
-    schema, write = parsed(registered, schemas), needs("fastavro", "registry").schemaless_writer
+    schema, write = parsed(registered, schemas).root, needs("fastavro", "registry").schemaless_writer
     fit, before = fitting(schema), wire_format.prefix(registered.id)
 
     def encode(value: Any, text: bytes) -> bytes:

@@ -6,24 +6,29 @@ fields that only one side has are left out, or get their default.
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import functools
 import io
 import json
-import typing
-import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from awoke.errors import ConfigError, EncodeError
-from awoke.payloads.formats import avro_types, pydantic_models
+from awoke.payloads.formats import avro_types
 from awoke.payloads.formats.avro_bounds import walk_of
-from awoke.payloads.formats.format import Description, Encode, Payload
+from awoke.payloads.formats.avro_reader import (
+    is_untyped,
+    named_converter,
+    needs_names,
+    plain_converter,
+    with_names_of_records,
+)
+from awoke.payloads.formats.avro_resolution import AvroSchema
+from awoke.payloads.formats.avro_scalars import unqualified
+from awoke.payloads.formats.avro_writer import writer_for
+from awoke.payloads.formats.class_fields import class_of, has_named_union, is_same
+from awoke.payloads.formats.format import Description, Direction, Encode, Payload
+from awoke.payloads.formats.model_round_trips import check_round_trip, models_in, round_trip
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
-from awoke.payloads.formats.unquoted import unquoting
 from awoke.payloads.registry import wire_format
 from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
@@ -32,15 +37,13 @@ from awoke.preconditions.extras import needs
 AVRO = "application/vnd.apache.avro+json;version=1.9.0"
 """The media type of an Avro schema."""
 
-KEPT = (bytes, bytearray, datetime.datetime, datetime.date, datetime.time, uuid.UUID, decimal.Decimal)
-"""The types that fastavro takes as they are, beside those of JSON."""
-
 
 class Own(NamedTuple):
     """The schema of one class, as the program has it."""
 
-    text: str | None = None
+    document: Any = None
     """None where values are dicts: the writer's schema is the reader's, too."""
+    text: str | None = None
     parsed: Any = None
     """As fastavro takes it."""
 
@@ -58,10 +61,19 @@ class Own(NamedTuple):
 class AvroFormat(RegistryFormat):
     """Avro with the schemas of a registry; made by `awoke.avro`."""
 
-    def __init__(self, value_type: Any, own: Mapping[Any, Own], subject: SubjectName, wire: wire_format.Wire) -> None:
-        super().__init__(value_type, subject, wire)
+    def __init__(
+        self,
+        value_type: Any,
+        own: Mapping[Any, Own],
+        subject: SubjectName,
+        wire: wire_format.Wire,
+        direction: Direction = "both",
+    ) -> None:
+        super().__init__(value_type, subject, wire, direction)
         self._own = own
         """The schema of each class; of None where values are dicts."""
+        self._names = {} if any(map(is_untyped, own)) else avro_types.named_classes(value_type)
+        self._is_sure = all(round_trip(each).is_sure for each in models_in(value_type))
 
     def description(self) -> Description:
         """Returns the schemas of the classes."""
@@ -71,16 +83,31 @@ class AvroFormat(RegistryFormat):
     def reader(self, registered: RegisteredSchema, schemas: Schemas) -> Read:
         """Returns the function that reads Avro of this schema, resolved to the schema of the format's type."""
         writer = parsed(registered, schemas)
-        walk = walk_of(writer, named_in(writer))
-        kind, own = self._target(writer)
-        own = None if own == writer else own  # fastavro compares them for each message otherwise.
-        read, convert, stream = needs("fastavro", "registry").schemaless_reader, converter(kind), io.BytesIO
+        walk = walk_of(writer.root, writer.names)
+        kind, own = self._target(writer.root)
+        reader = own.parsed
+        if own.document == json.loads(registered.schema.text):
+            reader = None  # fastavro compares them for each message otherwise.
+        options: dict[str, Any] = {}
+        if needs_names(kind, writer):
+            options = {"return_record_name": True, "return_record_name_override": is_untyped(kind)}
+        convert: Read | None = None
+        if is_untyped(kind):
+            if options:
+                convert = functools.partial(with_names_of_records, types=writer.names)
+        elif options:
+            # What the reader's schema adds to the class is left out here: fastavro mixes up names when it resolves.
+            reader, convert = None, named_converter(kind, writer)
+        else:
+            convert = plain_converter(kind)
+        read, stream = needs("fastavro", "registry").schemaless_reader, io.BytesIO
+        read = functools.partial(read, **options) if options else read
 
         def read_payload(payload: bytes) -> Any:
             if walk is not None:
                 walk.check(payload)
             try:
-                found = read(stream(payload), writer, own)
+                found = read(stream(payload), writer.root, reader)
             except Exception as error:
                 unread = unreadable(error)
             else:
@@ -93,19 +120,17 @@ class AvroFormat(RegistryFormat):
         """Returns the function that writes Avro by the schema that the registry has for the value's class."""
         own = self._own_of(value)
         registered = schemas.for_writing(self._subject(topic, part, own.name), own.schema)
-        schema, write = parsed(registered, schemas), needs("fastavro", "registry").schemaless_writer
+        write = writer_for(parsed(registered, schemas), self._names)
         before, headers = self.framing(registered, part)
-        if own.parsed is not None and own.parsed != schema:
-            # The subject's latest version: fastavro would leave out a field that it does not have.
-            write = functools.partial(write, strict_allow_default=True)
 
         def encode(value: Any) -> Payload:
-            stream = io.BytesIO()
-            stream.write(before)
-            write(stream, schema, plain(value))
-            return stream.getvalue(), headers
+            out = bytearray(before)
+            write(out, value)
+            return bytes(out), headers
 
-        return encode
+        if self._direction == "write" or self._is_sure:
+            return encode
+        return proving(encode, self.reader(registered, schemas), len(before))
 
     def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schemas of the classes."""
@@ -116,18 +141,21 @@ class AvroFormat(RegistryFormat):
     def _own_of(self, value: Any) -> Own:
         if len(self._own) == 1:
             return next(iter(self._own.values()))
-        if type(value) not in self._own:
+        kind = type(value)
+        if kind not in self._own:
+            generic = [own for each, own in self._own.items() if class_of(each) is kind]
+            if len(generic) == 1:
+                return generic[0]
             names = ", ".join(sorted(each.__qualname__ for each in self._own))
-            raise EncodeError(f"a value of type {type(value).__qualname__} is none of {names}")
-        return self._own[type(value)]
+            raise EncodeError(f"a value of type {kind.__qualname__} is none of {names}")
+        return self._own[kind]
 
-    def _target(self, writer: Any) -> tuple[Any, Any]:
+    def _target(self, writer: Any) -> tuple[Any, Own]:
         """Returns the class to which a record is read, and the reader's schema."""
         if len(self._own) == 1:
-            kind, own = next(iter(self._own.items()))
-            return kind, own.parsed
+            return next(iter(self._own.items()))
         name = str(writer.get("name") if isinstance(writer, dict) else writer)
-        names = {own.name: (kind, own.parsed) for kind, own in self._own.items() if own.name is not None}
+        names = {own.name: (kind, own) for kind, own in self._own.items() if own.name is not None}
         found = names.get(name) or {unqualified(each): to for each, to in names.items()}.get(unqualified(name))
         if found is None:
             raise ValueError(f"the message is a record {name!r}, which is none of {', '.join(sorted(names))}")
@@ -141,6 +169,7 @@ def avro(
     namespace: str | None = None,
     subject: SubjectName = topic_name,
     wire: wire_format.Wire = "prefix",
+    direction: Direction = "both",
 ) -> AvroFormat:
     """Returns the format of values that are written as Avro, with schemas of the registry.
 
@@ -148,33 +177,65 @@ def avro(
     as fastavro reads and takes them. `schema` is the reader's own schema; left out, it is made of the type. What is
     sent is written by that schema where it is registered, or else by the subject's latest version. `subject` names
     the subject: `awoke.registry.topic_name`, `record_name` or `topic_record_name`. `wire` is the place of the id in
-    what is sent; both places are read.
+    what is sent; both places are read. `direction` is for a model of pydantic's that is not meant to read what it
+    writes: `read` or `write`.
 
     Raises:
-        ConfigError: The type has no Avro schema; the schema is no Avro; fastavro is not installed.
+        ConfigError: The type has no Avro schema, or can't read what it writes; the schema is no Avro; fastavro is not
+        installed.
     """
     kinds = avro_types.classes_in(value_type)
     if schema is not None and len(kinds) > 1:
         raise ConfigError("awoke.avro: schema= is the schema of one type, not of a union", "value")
-    return AvroFormat(value_type, {kind: _own(kind, schema, namespace) for kind in kinds}, subject, wire)
+    own = {kind: _own(kind, schema, namespace, direction) for kind in kinds}
+    return AvroFormat(value_type, own, subject, wire, direction)
 
 
-def _own(kind: Any, schema: str | dict[str, Any] | None, namespace: str | None) -> Own:
+def _own(kind: Any, schema: str | dict[str, Any] | None, namespace: str | None, direction: Direction) -> Own:
     fastavro = needs("fastavro", "registry")
     try:
-        converter(kind)
+        if not is_untyped(kind):
+            if not has_named_union(kind):
+                plain_converter(kind)
+            check_round_trip(kind, direction)
         if schema is None:
-            if converter(kind) is None:
+            if is_untyped(kind):
                 return Own()
             schema = avro_types.schema_of(kind, namespace)
-        raw = json.loads(schema) if isinstance(schema, str) else schema
+        document = json.loads(schema) if isinstance(schema, str) else schema
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        return Own(text, fastavro.parse_schema(raw))
+        named: dict[str, Any] = {}
+        found = AvroSchema(fastavro.parse_schema(document, named_schemas=named), named)
+        if not is_untyped(kind):
+            if has_named_union(kind):
+                named_converter(kind, found)
+            writer_for(found, avro_types.named_classes(kind))
+        return Own(document, text, found.root)
     except (TypeError, ValueError, KeyError, fastavro.schema.SchemaParseException) as error:
         raise ConfigError(f"awoke.avro({getattr(kind, '__qualname__', kind)}): {error}", "value") from None
 
 
-def parsed(registered: RegisteredSchema, schemas: Schemas) -> Any:
+def proving(encode: Encode, read: Read, begin: int) -> Encode:
+    """Returns an encoder that reads again what it has written: whether that is equal depends on the value."""
+
+    def encode_proved(value: Any) -> Payload:
+        data, headers = encode(value)
+        try:
+            found = read(data[begin:])
+            is_for_class = isinstance(value, Mapping) and not isinstance(found, Mapping)
+            is_read = is_for_class or is_same(found, value)
+        except Exception as error:
+            problem = f"it can't be read again: {error}"
+        else:
+            if is_read:
+                return data, headers
+            problem = "what is written would be read as another value"
+        raise EncodeError(f"a value of type {type(value).__qualname__} can't be written as Avro: {problem}")
+
+    return encode_proved
+
+
+def parsed(registered: RegisteredSchema, schemas: Schemas) -> AvroSchema:
     """Returns a schema as fastavro takes it, with the schemas that it refers to.
 
     Raises:
@@ -187,17 +248,9 @@ def parsed(registered: RegisteredSchema, schemas: Schemas) -> Any:
     try:
         for each in schemas.references(schema).values():
             fastavro.parse_schema(json.loads(each.text), named_schemas=named)
-        return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
+        return AvroSchema(fastavro.parse_schema(json.loads(schema.text), named_schemas=named), named)
     except fastavro.schema.SchemaParseException as error:
         raise ValueError(f"schema {registered.id} of the registry can't be used: {error}") from None
-
-
-def named_in(schema: Any) -> Mapping[str, Any]:
-    """Returns the named types that a schema consists of and refers to, as fastavro has noted them."""
-    found = dict[str, Any]()
-    for each in schema if isinstance(schema, list) else [schema]:
-        found |= each.get("__named_schemas", {}) if isinstance(each, dict) else {}
-    return found
 
 
 def unreadable(error: Exception) -> ValueError:
@@ -212,31 +265,3 @@ def unreadable(error: Exception) -> ValueError:
         more = f": {text}" if text.startswith("No default value for field ") else ""
         return ValueError(f"the schemas of writer and reader do not fit{more}")
     return ValueError(f"fastavro can't read the record: {type(error).__name__}")
-
-
-def converter(kind: Any) -> Callable[[Any], Any] | None:
-    """Returns the function that makes a class of what fastavro has read; None where values are dicts.
-
-    Raises:
-        TypeError: msgspec can't make values of this type.
-    """
-    if kind is None or kind in (dict, Any) or (typing.get_origin(kind) is dict and typing.get_args(kind)[0] is str):
-        return None
-    if pydantic_models.mentions_model(kind):
-        return pydantic_models.converter_for(kind)
-    msgspec.inspect.type_info(kind)
-    return unquoting(functools.partial(msgspec.convert, type=kind), kind)
-
-
-def plain(value: Any) -> Any:
-    """Returns a value as fastavro takes it: dicts, lists and the types that Avro knows."""
-    if type(value) is dict:
-        return value
-    if pydantic_models.is_model(type(value)):
-        return pydantic_models.to_builtins(value)
-    return msgspec.to_builtins(value, builtin_types=KEPT)
-
-
-def unqualified(name: str) -> str:
-    """Returns a record's name without its namespace."""
-    return name.rpartition(".")[2]

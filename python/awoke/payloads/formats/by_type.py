@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Iterator
 from typing import Any
 
-from awoke.errors import EncodeError
-from awoke.payloads.formats import json, protobuf_classes
-from awoke.payloads.formats.format import Decode, Description, Format
-from awoke.payloads.formats.json_types import check_writable
+from awoke.errors import ConfigError, EncodeError
+from awoke.payloads.formats import protobuf_classes, pydantic_models
+from awoke.payloads.formats.class_fields import members
+from awoke.payloads.formats.format import Decode, Description, Direction, Encode, Format, refusing_values
+from awoke.payloads.formats.json import Write, json_decoder, proved_writer, writer_of
+from awoke.payloads.formats.json_types import check_readable, check_writable
+from awoke.payloads.formats.model_round_trips import check_round_trip
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas
 
@@ -21,9 +26,7 @@ class ByTypeFormat(Format):
         Raises:
             EncodeError: The value can't be written.
         """
-        if protobuf_classes.is_message(type(value)):  # type: ignore[arg-type]
-            return protobuf_classes.encode(value)
-        return json.encode(value)
+        return _writers[type(value)](value)
 
     def of(self, value_type: Any) -> Format:
         """Returns protobuf's own format for one of its classes, and JSON for any other type."""
@@ -36,8 +39,10 @@ class JsonFormat(Format):
 
     refuses_none = True
 
-    def __init__(self, value_type: Any) -> None:
-        self.value_type = value_type
+    def __init__(self, value_type: Any, direction: Direction = "both") -> None:
+        self.value_type, self._direction = value_type, direction
+        self._is_mixed = is_mixed(value_type)
+        self.needs_type = self._is_mixed or has_strings(value_type)
 
     def encode(self, value: Any) -> bytes:
         """Returns a value as JSON.
@@ -45,15 +50,27 @@ class JsonFormat(Format):
         Raises:
             EncodeError: The value can't be written.
         """
-        return json.encode(value)
+        kind: Any = type(value)
+        return writer_of(kind, self._direction == "write")(value)
+
+    def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
+        """Returns the function that writes JSON; one that refuses all values if they are only read."""
+        if self._direction == "read":
+            return refusing_values(topic)
+        if self._direction == "write" or not self._is_mixed:
+            return super().encoder(topic, part, schemas)
+        write = proved_writer(self.value_type)
+        return lambda value: (write(value), ())
 
     def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that reads JSON, checked against the type.
 
         Raises:
-            TypeError: JSON can't be read as this type.
+            TypeError: JSON can't be read as this type, or its values are only written.
         """
-        return json.json_decoder(self.value_type)
+        if self._direction == "write":
+            raise TypeError(f"the format of topic {topic!r} is declared with direction='write', and reads nothing")
+        return json_decoder(self.value_type)
 
     def check_writable(self) -> None:
         """Checks that values of the type are not certainly of a class that JSON can't hold.
@@ -61,11 +78,37 @@ class JsonFormat(Format):
         Raises:
             TypeError: Names the part that can't be written, and what can be used.
         """
-        check_writable(self.value_type)
+        if self._direction != "write":
+            check_writable(self.value_type)
 
     def description(self) -> Description:
         """Returns the type."""
         return Description("application/json", self.value_type)
+
+
+def is_mixed(value_type: Any) -> bool:
+    """Tells whether pydantic reads values of a type that msgspec writes, beside its own models."""
+    return pydantic_models.mentions_model(value_type) and not all(map(_is_alike, _leaves(value_type)))
+
+
+def _leaves(hint: Any) -> Iterator[Any]:
+    arguments = () if typing.get_origin(hint) in (typing.Annotated, typing.Literal) else typing.get_args(hint)
+    if not arguments or pydantic_models.is_model(hint):
+        yield hint
+    for each in arguments:
+        yield from _leaves(each)
+
+
+def _is_alike(hint: Any) -> bool:
+    """Tells whether pydantic reads what is written for a type outside of its models."""
+    return pydantic_models.is_model(hint) or hint in (bool, int, str, None, type(None), ...)
+
+
+def has_strings(value_type: Any) -> bool:
+    """Tells whether a value of a type may be a string, which without its type would be sent as it is."""
+    kinds = members(value_type)
+    is_literal = any(typing.get_origin(kind) is typing.Literal for kind in kinds)
+    return is_literal or any(isinstance(kind, type) and issubclass(kind, str) for kind in kinds)
 
 
 class MessageFormat(Format):
@@ -95,4 +138,33 @@ class MessageFormat(Format):
         return Description("application/protobuf", {"title": self._class.DESCRIPTOR.full_name})
 
 
+def json(value_type: Any, *, direction: Direction = "both") -> JsonFormat:
+    """Returns the format of values that are written as JSON, as those of a plain type are.
+
+    It is needed for a model of pydantic's that is not meant to read what it writes, because of its aliases, computed
+    fields or serializers: `direction` says that it is only read, or only written.
+
+    Raises:
+        ConfigError: JSON can't be read as the type, or the type does not read what it writes.
+    """
+    try:
+        check_readable(value_type)
+        check_round_trip(value_type, direction)
+    except TypeError as error:
+        raise ConfigError(f"awoke.json({getattr(value_type, '__qualname__', value_type)}): {error}", "value") from None
+    return JsonFormat(value_type, direction)
+
+
+class _Writers(dict[type, Write]):
+    """The function that writes values of each class. A dict is read in half of the time that `lru_cache` takes."""
+
+    def __missing__(self, kind: Any) -> Write:
+        if len(self) > WRITERS_MAX:
+            self.clear()
+        write = self[kind] = protobuf_classes.encode if protobuf_classes.is_message(kind) else writer_of(kind)
+        return write
+
+
+WRITERS_MAX = 1_000
+_writers = _Writers()
 BY_TYPE = ByTypeFormat()

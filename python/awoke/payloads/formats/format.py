@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -31,6 +31,9 @@ that the value can't be encoded."""
 Decode = Callable[..., Any]
 """Returns the value of bytes; takes the message's headers, too, if its format reads them. Any exception means that the
 bytes do not decode."""
+
+Direction = Literal["both", "read", "write"]
+"""Whether a format writes what it reads itself. A type that does not read what it writes must say which one it does."""
 
 DESCRIBING = {
     "value": ("__value_schema_id", "awoke-encryption-key", "awoke-encryption-version"),
@@ -69,6 +72,8 @@ class Format:
     """True if its bytes are encrypted: no value may leave without it, also not as bytes."""
     binds_key: bool = False
     """True if its encoders and decoders of values take the message's key as well, as their last argument."""
+    needs_type: bool = False
+    """True if a value can't be written by its class alone: the type of the topic says more."""
     refuses_none: bool = False
     """True if its decoders raise an error for None by themselves, so that nothing has to stand around them."""
 
@@ -309,7 +314,12 @@ def encoder_of(said: Any, topic: str, part: Part, default: Format, schemas: Sche
     """
     if isinstance(said, Format):
         return _checked(said.within(default).encoder(topic, part, schemas), topic, part)
-    if part == "value" or said in (None, bytes, str, bytes | None, str | None):
+    if said in (None, bytes, str, bytes | None, str | None):
+        return None
+    typed = default.of(said)
+    if typed.needs_type:
+        return _checked(typed.encoder(topic, part, schemas), topic, part)
+    if part == "value":
         return None
     return _checked(_plain_encoder(default), topic, part)
 
@@ -327,6 +337,15 @@ def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schem
     if is_format and said.is_encrypted:
         return encode
     return lambda value: (value, ()) if isinstance(value, bytes) else encode(value)
+
+
+def refusing_values(topic: str) -> Encode:
+    """Returns the encoder of a format that is only read."""
+
+    def refuse(value: Any) -> Payload:
+        raise EncodeError(f"the format of topic {topic!r} is declared with direction='read', and writes nothing")
+
+    return refuse
 
 
 def _plain_encoder(default: Format) -> Encode:

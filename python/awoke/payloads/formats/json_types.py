@@ -15,6 +15,8 @@ import msgspec
 import msgspec.inspect as described
 
 from awoke.payloads.formats import pydantic_models
+from awoke.payloads.formats.class_fields import private_in
+from awoke.payloads.formats.model_round_trips import check_round_trip, check_told_apart
 
 JSON = (dict, list, str, int, float, bool, type(None))
 """The types to which msgspec reads JSON of an unknown type."""
@@ -53,6 +55,7 @@ def check_readable(kind: Any) -> None:
     try:
         if pydantic_models.mentions_model(kind):
             pydantic_models.decoder_for(kind)
+            check_told_apart(kind)
             return
         info = msgspec.inspect.type_info(kind)
     except (TypeError, ValueError, NameError, msgspec.MsgspecError) as error:
@@ -63,12 +66,15 @@ def check_readable(kind: Any) -> None:
 
 
 def check_writable(kind: Any) -> None:
-    """Checks that values of this type are not certainly of a class that can't be written as JSON.
+    """Checks that values of this type are not certainly of a class that JSON can't hold, or that reads other values.
 
     Raises:
-        TypeError: Names the part that can't be, and what can be used.
+        TypeError: Names the part that can't be written, and what can be used.
     """
     for each in typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,):
+        check_round_trip(each)
+        if (private := private_in(each)) is not None:
+            raise TypeError(f"{private} begins with an underscore: msgspec neither writes nor reads it")
         if pydantic_models.mentions_model(each):
             continue
         try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
 from awoke.errors import ConfigError, EncodeError
-from awoke.payloads.formats.format import Decode, Description, Encode, Format
+from awoke.payloads.formats.class_fields import classes_in, fields_of, private_in
+from awoke.payloads.formats.format import Decode, Description, Encode, Format, Payload
 from awoke.payloads.formats.json_types import check_readable
+from awoke.payloads.formats.json_values import unwritable
+from awoke.payloads.formats.model_round_trips import models_in
 from awoke.payloads.formats.unquoted import unquoting
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas
@@ -27,7 +31,7 @@ class MessagePackFormat(Format):
             EncodeError: msgspec can't write it.
         """
         try:
-            return _encode(value)
+            return _encode_times(value)[0]
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             text = f"a value of type {type(value).__qualname__} can't be written as MessagePack: {error}"
             raise EncodeError(text) from error
@@ -43,12 +47,12 @@ class MessagePackFormat(Format):
             TypeError: msgspec can't read values of this type.
         """
         value_type = Any if self.value_type is None else self.value_type
-        check_readable(value_type)
+        _check(value_type)
         return unquoting(msgspec.msgpack.Decoder(value_type).decode, value_type)
 
     def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes MessagePack."""
-        return lambda value: (_encode(value), ())
+        return _encode_times if _has_times(self.value_type) else lambda value: (_encode(value), ())
 
 
 def msgpack(value_type: Any = None) -> MessagePackFormat:
@@ -61,10 +65,38 @@ def msgpack(value_type: Any = None) -> MessagePackFormat:
     """
     if value_type is not None:
         try:
-            check_readable(value_type)
+            _check(value_type)
         except TypeError as error:
             raise ConfigError(f"awoke.msgpack({value_type!r}): {error}", "value") from None
     return MessagePackFormat(value_type)
 
 
+def _check(value_type: Any) -> None:
+    """Checks that values of a type can be written and read.
+
+    Raises:
+        TypeError: Names the part that can't be, and what can be used.
+    """
+    check_readable(value_type)
+    if models := models_in(value_type):
+        name = getattr(models[0], "__qualname__", models[0])
+        raise TypeError(f"{name} is pydantic's, which writes no MessagePack; use JSON, or a msgspec.Struct")
+    if (private := private_in(value_type)) is not None:
+        raise TypeError(f"{private} begins with an underscore: msgspec neither writes nor reads it")
+
+
+def _has_times(value_type: Any) -> bool:
+    """Tells whether there may be a time of a day in values of a type: it is written as text, as in JSON."""
+    hints = [value_type, *(field.hint for kind in classes_in(value_type) for field in fields_of(kind))]
+    return value_type is None or any(word in str(hint) for hint in hints for word in ("time", "Any", "~", "object"))
+
+
+def _encode_times(value: Any) -> Payload:
+    data = _encode(value)
+    if TIME.search(data) and (problem := unwritable(value, ())) is not None:
+        raise EncodeError(f"a value of type {type(value).__qualname__} can't be written as MessagePack: {problem}")
+    return data, ()
+
+
+TIME = re.compile(rb"\d:\d\d(\.\d+)?[+-]\d\d:\d\d")
 _encode = msgspec.msgpack.Encoder().encode

@@ -7,7 +7,7 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -64,18 +64,54 @@ def converter_for(kind: Any) -> Callable[[Any], Any]:
     return _checked(adapter.validator.validate_python, "$", adapter)
 
 
-def json_schema_of(kind: Any) -> dict[str, Any]:
-    """Returns the JSON Schema of a type of pydantic's, under the names (aliases) that its fields have in JSON."""
-    return dict(_adapter(kind).json_schema(by_alias=True))
+def json_schema_of(kind: Any, is_read: bool = False) -> dict[str, Any]:
+    """Returns the JSON Schema of what a type of pydantic's writes, or of what it reads."""
+    return dict(_adapter(kind).json_schema(by_alias=True, mode="validation" if is_read else "serialization"))
 
 
-def fields_of(kind: Any) -> list[tuple[str, Any, Any]]:
-    """Returns the fields of a model: of each its name in JSON, its type, and its default, `...` where it has none."""
-    found = kind.model_fields if hasattr(kind, "model_fields") else kind.__pydantic_fields__
+class ModelField(NamedTuple):
+    """One field of a model."""
+
+    attribute: str
+    written: str
+    """Its name in what is written."""
+    hint: Any
+    default: Any
+    """`msgspec.NODEFAULT` if it has none, or makes it for each model."""
+    is_computed: bool
+
+
+def fields_of(kind: Any) -> list[ModelField]:
+    """Returns the fields of a model, those that it computes last."""
+    is_class = hasattr(kind, "model_fields")
+    fields = kind.model_fields if is_class else kind.__pydantic_fields__
+    found = []
+    for name, field in fields.items():
+        hint = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+        default = msgspec.NODEFAULT if field.is_required() or field.default_factory else field.default
+        found.append(ModelField(name, field.serialization_alias or field.alias or name, hint, default, False))
+    computed = kind.__pydantic_decorators__.computed_fields
     return [
-        (field.alias or name, field.annotation, ... if field.is_required() or field.default_factory else field.default)
-        for name, field in found.items()
+        *found,
+        *(
+            ModelField(name, each.info.alias or name, each.info.return_type, msgspec.NODEFAULT, True)
+            for name, each in computed.items()
+        ),
     ]
+
+
+def is_root_model(kind: Any) -> bool:
+    """Tells whether this is a model that is written as its only part."""
+    return getattr(kind, "__pydantic_root_model__", False) is True
+
+
+def core_schema_of(kind: Any) -> Any:
+    """Returns the schema by which pydantic reads and writes a type.
+
+    Raises:
+        TypeError: pydantic can't read this type.
+    """
+    return _adapter(kind).core_schema
 
 
 def to_builtins(value: Any) -> Any:
@@ -89,7 +125,7 @@ def takes_none(kind: Any) -> bool:
 
     try:
         return pydantic.TypeAdapter(kind).validate_python(None) is None
-    except pydantic.ValidationError:
+    except (pydantic.ValidationError, pydantic.PydanticUserError):
         return False
 
 

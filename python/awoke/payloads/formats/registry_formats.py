@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from awoke.errors import EncodeError
-from awoke.payloads.formats.format import Decode, Encode, Format, Headers, Payload
+from awoke.payloads.formats.format import Decode, Direction, Encode, Format, Headers, Payload, refusing_values
 from awoke.payloads.registry import wire_format
 from awoke.payloads.registry.schema import Part, RegisteredSchema, SubjectName, topic_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
@@ -23,8 +23,11 @@ class RegistryFormat(Format):
     has_indexes = False
     """True if the place of the message in its schema comes before the payload, as protobuf has it."""
 
-    def __init__(self, value_type: Any, subject: SubjectName, wire: wire_format.Wire) -> None:
+    def __init__(
+        self, value_type: Any, subject: SubjectName, wire: wire_format.Wire, direction: Direction = "both"
+    ) -> None:
         self.value_type, self._subject, self._wire = value_type, subject, wire
+        self._direction: Direction = direction
 
     def reader(self, registered: RegisteredSchema, schemas: Schemas) -> Read:
         """Returns the function that reads what was written with this schema; called once for each.
@@ -58,6 +61,8 @@ class RegistryFormat(Format):
 
     def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that reads a message by the schema that it names."""
+        if self._direction == "write":
+            raise TypeError(f"the format of topic {topic!r} is declared with direction='write', and reads nothing")
         readers = schemas.kept()
         counts = readers.counts
         header = wire_format.HEADERS[part]
@@ -84,6 +89,8 @@ class RegistryFormat(Format):
 
     def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes a value by the schema of its subject."""
+        if self._direction == "read":
+            return refusing_values(topic)
         writers = schemas.kept()
         counts = writers.counts
         schemas.is_required = True
@@ -91,12 +98,15 @@ class RegistryFormat(Format):
             schemas.expect(*wanted)
 
         def encode(value: Any) -> Payload:
-            write = writers.get(type(value))
+            try:
+                write = writers[type(value)]
+                counts.hits += 1
+            except KeyError:
+                write = None
             if write is None:
                 write = writers[type(value)] = self.writer(value, topic, part, schemas)
-            else:
-                counts.hits += 1
-            return write(value)
+            payload: Payload = write(value)
+            return payload
 
         return encode
 

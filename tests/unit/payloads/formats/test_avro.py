@@ -216,7 +216,7 @@ def test_a_field_that_the_latest_version_lacks_is_refused_and_not_left_out() -> 
         note: str = ""
 
     encode = awoke.avro(Cancelled).encoder(*VALUES, KnownSchemas(latest))
-    with pytest.raises(ValueError, match="note"):
+    with pytest.raises(awoke.EncodeError, match="note"):
         encode(Cancelled(7, "secret"))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import awoke
 from awoke.payloads.formats import json
-from awoke.payloads.formats.json import encode, json_decoder, read, result_decoder
+from awoke.payloads.formats.json import encode, json_decoder, read, result_decoder, writer_of
 from tests.unit.payloads.formats.test_json_types import Data, Model, Order, Plain, WithModel, WithPlain
 
 
@@ -96,7 +96,9 @@ class Doubled:
 
 
 def test_a_dataclass_of_pydantics_is_written_by_pydantic() -> None:
-    assert encode(Doubled(1)) == b'{"id":2}'
+    assert writer_of(Doubled, True)(Doubled(1)) == b'{"id":2}'
+    with pytest.raises(awoke.EncodeError, match="would be read as another value"):
+        encode(Doubled(1))
 
 
 class Positive(pydantic.BaseModel):

@@ -107,3 +107,117 @@ def test_a_schema_of_another_kind_is_refused() -> None:
     for form in (awoke.json_schema(Order), awoke.json_schema()):
         with pytest.raises(ValueError, match="is AVRO, not JSON"):
             decoded(form, KnownSchemas(Schema('"string"')), b"\0\0\0\0\1{}")
+
+
+# References, as the registry's own libraries resolve them.
+
+POSITIVE = {"type": "object", "properties": {"id": {"minimum": 1}}}
+DRAFTS = {
+    "4": "http://json-schema.org/draft-04/schema#",
+    "6": "http://json-schema.org/draft-06/schema#",
+    "7": "http://json-schema.org/draft-07/schema#",
+    "2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
+
+
+def referring(root: Any, **references: Any) -> KnownSchemas:
+    """Returns a registry with a schema that refers to others by their names: `__` is a slash, `_` a point."""
+    named = {name.replace("__", "/").replace("_", "."): each for name, each in references.items()}
+    schema = Schema(json.dumps(root), "JSON", tuple(Reference(name, name, 1) for name in named))
+    schemas = KnownSchemas(schema)
+    schemas.referred = {schema: {name: of_json(each) for name, each in named.items()}}
+    return schemas
+
+
+def accepts(schemas: KnownSchemas, value: Any) -> bool:
+    data = b"\0\0\0\0\1" + json.dumps(value).encode()
+    try:
+        decoded(awoke.json_schema(), schemas, data)
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return True
+    assert "breaks the rule" in problem
+    return False
+
+
+def with_line(reference: str, **more: Any) -> Any:
+    return {"properties": {"line": {"$ref": reference}}, **more}
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize(
+    ("root_id", "reference", "name", "line_id"),
+    [
+        (None, "line.json", "line_json", None),
+        ("https://shop.test/schemas/order.json", "line.json", "line_json", None),
+        ("https://shop.test/schemas/order.json", "parts/line.json", "parts__line_json", None),
+        ("https://shop.test/order.json", "https://shop.test/line.json", "line_json", None),
+        ("https://shop.test/order.json", "line.json", "other_json", "https://shop.test/line.json"),
+        ("https://shop.test/order.json", "line.json#/definitions/line", "line_json", "https://shop.test/line.json"),
+    ],
+)
+def test_a_reference_is_found_by_its_name_and_by_its_address(
+    draft: str, root_id: str | None, reference: str, name: str, line_id: str | None
+) -> None:
+    word, head = "id" if draft == "4" else "$id", {"$schema": DRAFTS[draft]}
+    line = {**head, **POSITIVE, "definitions": {"line": POSITIVE}, **({word: line_id} if line_id else {})}
+    schemas = referring(with_line(reference, **head, **({word: root_id} if root_id else {})), **{name: line})
+    assert accepts(schemas, {"line": {"id": 1}})
+    assert not accepts(schemas, {"line": {"id": 0}})
+
+
+def test_a_reference_of_a_reference_is_relative_to_the_one_that_has_it() -> None:
+    line = {"$id": "https://shop.test/parts/line.json", "properties": {"unit": {"$ref": "unit.json"}}}
+    root = with_line("parts/line.json", **{"$id": "https://shop.test/order.json"})
+    schemas = referring(root, parts__line_json=line, unit_json={"enum": ["kg"]})
+    assert accepts(schemas, {"line": {"unit": "kg"}})
+    assert not accepts(schemas, {"line": {"unit": "g"}})
+
+
+@pytest.mark.parametrize("draft", ["2019-09", "2020-12"])
+def test_anchors_are_found_here_and_in_references(draft: str) -> None:
+    head = {"$schema": DRAFTS[draft]}
+    line = {**head, "$defs": {"it": {"$anchor": "line", **POSITIVE}}}
+    for root in (with_line("line.json#line", **head), with_line("#line", **head, **{"$defs": line["$defs"]})):
+        schemas = referring(root, line_json=line)
+        assert accepts(schemas, {"line": {"id": 1}})
+        assert not accepts(schemas, {"line": {"id": 0}})
+
+
+def test_a_dynamic_reference_leads_to_the_outermost_anchor() -> None:
+    tree = {
+        "$schema": DRAFTS["2020-12"],
+        "$id": "https://shop.test/tree.json",
+        "$dynamicAnchor": "node",
+        "properties": {"children": {"items": {"$dynamicRef": "#node"}}},
+    }
+    strict = {
+        "$schema": DRAFTS["2020-12"],
+        "$id": "https://shop.test/strict-tree.json",
+        "$dynamicAnchor": "node",
+        "$ref": "tree.json",
+        "unevaluatedProperties": False,
+    }
+    schemas = referring(strict, tree_json=tree)
+    assert accepts(schemas, {"children": [{"children": []}]})
+    assert not accepts(schemas, {"children": [{"daat": 1}]})
+
+
+def test_a_schema_without_a_draft_is_of_draft_7_and_so_is_what_it_refers_to() -> None:
+    pair = {"items": [{"type": "string"}, {"type": "integer"}]}
+    assert not accepts(referring(pair), ["a", "b"])
+    assert not accepts(referring(with_line("line.json"), line_json=pair), {"line": ["a", "b"]})
+
+
+def test_a_reference_that_leads_nowhere_is_named() -> None:
+    schemas = referring(with_line("line.json"))
+    with pytest.raises(ValueError, match=r"schema 1 refers to 'line\.json', which is not there"):
+        decoded(awoke.json_schema(), schemas, b'\0\0\0\0\1{"line": 1}')
+
+
+@pytest.mark.parametrize("value", [{"id": 7}, Model(id=7)])
+def test_a_value_of_another_class_is_refused(value: Any) -> None:
+    with pytest.raises(awoke.EncodeError, match="is none of Order"):
+        awoke.json_schema(Order).encoder(*VALUES, KnownSchemas())(value)
