@@ -32,6 +32,8 @@ from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.settings.config_values import ConfigValue
+from awoke.preconditions import checks
+from awoke.state.table import Table
 from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ class App(Router):
         self.topic_formats = TopicFormats((), self.format, self.schemas)
         """The formats of the topics that have some, for what is sent to them."""
         self._topics = DeclaredTopics()
+        self.tables: dict[str, Table[Any, Any]] = {}
+        """Its tables, by name."""
         self.dependencies = AppDependencies(self)
         """The functions of `Depends` that its handlers need."""
         APPS.add(self)
@@ -241,6 +245,21 @@ class App(Router):
         self._topics.add(topic)
         self._encode(topic)
         return topic
+
+    def table(self, name: str, *, key: Any = None, value: Any = None) -> Table[Any, Any]:
+        """Returns a table: a dictionary that survives, for the functions of routes that name it (`tables=[…]`).
+
+        `key` and `value` are types or formats, as those of a topic; bytes where they are left out. Its changes go to
+        the compacted topic `APP.table.NAME`, which the app makes at its start if it does not exist.
+
+        Raises:
+            ConfigError: the name is not one for a topic, or the app has a table of this name; a type can't be written.
+        """
+        checks.topic("a table", "name", f"{self.name}.table.{name}")
+        if name in self.tables:
+            raise ConfigError(f"app {self.name!r} has a table {name!r} already", "table")
+        table = self.tables[name] = Table(self.name, name, key, value, self.format, self.schemas)
+        return table
 
     @property
     def topics(self) -> DeclaredTopics:

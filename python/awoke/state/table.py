@@ -1,0 +1,158 @@
+"""Tables: dictionaries that survive. A handler reads and writes the rows of its message's partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, Generic, TypeVar
+
+from awoke import _native
+from awoke._native import JobRows
+from awoke.errors import ConfigError, DecodeError, EncodeError, StateError
+from awoke.observe.ledger import Acting, acting
+from awoke.payloads.formats.format import Format, decoder_of, format_of, writer_of
+from awoke.payloads.registry.schema import Part
+from awoke.payloads.registry.schemas import Schemas
+from awoke.payloads.topics import Topic
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.ms": "3600000",
+    "delete.retention.ms": "86400000",
+}
+"""The settings of a changelog: Kafka keeps the last value of each key, and removes a deleted one after a day."""
+
+
+class Table(MutableMapping[Key, Value], Generic[Key, Value]):
+    """A dictionary that survives: `app.table("totals", key=str, value=Total)`.
+
+    A handler whose route names it (`tables=[totals]`) reads and writes rows as those of a dictionary. It sees the rows
+    of its message's partition, and with lanes the row of its message's key only. What it writes is committed in one
+    transaction with its results and its offset, or not at all: a message that fails leaves no row. Each change is a
+    record of the changelog, a compacted topic with as many partitions as the topic of the route, from which the rows
+    are read when a partition is assigned.
+
+    Outside of a handler of such a route its methods raise StateError. Values that are changed in place are not
+    written: set the row again.
+    """
+
+    def __init__(self, app: str, name: str, key: Any, value: Any, default: Format, schemas: Schemas) -> None:
+        self.name = name
+        self.changelog = Topic(f"{app}.table.{name}")
+        """The topic that its changes are sent to."""
+        self.native = _native.Table(name, str(self.changelog))
+        self._encode_key, self._decode_key = self._coders("key", key, default, schemas)
+        self._encode, self._decode = self._coders("value", value, default, schemas)
+
+    def _coders(
+        self, part: Part, said: Any, default: Format, schemas: Schemas
+    ) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any] | None]:
+        """Returns the functions that write and read its keys or values; no second one for bytes.
+
+        Raises:
+            ConfigError: The format keeps something in headers, and a row has none.
+        """
+        format = format_of(said, default)
+        if format.reads_headers:
+            text = f"table {self.name!r}: {part}={said!r} keeps something in the headers of a message; a row has none"
+            raise ConfigError(text, part)
+        write = writer_of(said if isinstance(said, Format) else format, str(self.changelog), part, default, schemas)
+
+        def encode(value: Any) -> bytes:
+            data, headers = write(value)
+            if headers:
+                raise EncodeError(f"table {self.name!r}: a row has no headers, which this format of its {part}s needs")
+            return data
+
+        if said in (None, bytes):
+            return _only_bytes(self.name, part), None
+        return encode, decoder_of(format, str(self.changelog), part, schemas)
+
+    def _rows(self) -> tuple[Acting, JobRows]:
+        current = acting.get()
+        rows = None if current is None or current.rows is None else current.rows.get(self.name)
+        if current is None or rows is None:
+            raise StateError(f"table {self.name!r} is used in a handler whose route names it: tables=[{self.name}]")
+        return current, rows
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """Returns the row of a key, as committed or as this job wrote it; the default where there is none."""
+        _, rows = self._rows()
+        data = rows.get(self._encode_key(key))
+        return default if data is None else self._read(data)
+
+    def __getitem__(self, key: Key) -> Value:
+        _, rows = self._rows()
+        data = rows.get(self._encode_key(key))
+        if data is None:
+            raise KeyError(key)
+        value: Value = self._read(data)
+        return value
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        if value is None:
+            raise EncodeError(f"table {self.name!r}: None is no value; `del` deletes a row")
+        current, rows = self._rows()
+        self._write(current, rows, self._encode_key(key), self._encode(value))
+
+    def __delitem__(self, key: Key) -> None:
+        current, rows = self._rows()
+        data = self._encode_key(key)
+        if rows.get(data) is None:
+            raise KeyError(key)
+        self._write(current, rows, data, None)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter([self._read_key(key) for key, _ in self._rows()[1].items()])
+
+    def __len__(self) -> int:
+        return len(self._rows()[1].items())
+
+    def __contains__(self, key: object) -> bool:
+        return self._rows()[1].get(self._encode_key(key)) is not None
+
+    def __bool__(self) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<table {self.name!r}, changelog {str(self.changelog)!r}>"
+
+    def _write(self, current: Acting, rows: JobRows, key: bytes, value: bytes | None) -> None:
+        message = current.message
+        if message is None:
+            raise StateError(f"table {self.name!r} is written by the handler of a message, and none is handled now")
+        if rows.is_of_lane and key != message.raw_key:
+            text = f"table {self.name!r}: the handler of key {message.raw_key!r} writes the row of key {key!r}"
+            raise StateError(f"{text}, which another job may write at the same time: by_key() gives it its own row only")
+        rows.set(message.offset, key, value)
+
+    def _read(self, data: bytes) -> Any:
+        if self._decode is None:
+            return data
+        try:
+            return self._decode(data)
+        except Exception as error:
+            raise DecodeError(f"a row of table {self.name!r} does not decode: {error}") from error
+
+    def _read_key(self, data: bytes) -> Any:
+        return data if self._decode_key is None else self._decode_key(data)
+
+
+def _only_bytes(name: str, part: Part) -> Callable[[Any], bytes]:
+    def encode(value: Any) -> bytes:
+        if type(value) is bytes:
+            return value
+        if isinstance(value, str):
+            return value.encode()
+        text = f"table {name!r}: its {part}s are bytes, not {type(value).__name__}; say {part}=… where it is made"
+        raise EncodeError(text)
+
+    return encode
