@@ -120,9 +120,7 @@ def test_a_table_is_used_in_handlers_that_name_it(cluster: Cluster, topic: Creat
     assert "b'0'" in told[1] and "b'of another'" in told[1]
 
 
-def test_a_changelog_with_other_partitions_is_refused(
-    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
-) -> None:
+def test_a_changelog_with_other_partitions_is_refused(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
     name = topic("in", 3)
     app, counts = counting(cluster, name)
     with awoke.Admin(cluster.bootstrap_servers, kafka=cluster.properties) as admin:

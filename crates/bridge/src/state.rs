@@ -100,7 +100,9 @@ impl JobRows {
         let written = writes.iter().flat_map(|writes| writes.iter()).filter_map(|(key, value)| Some((key, value?)));
         let mut items: Vec<_> = written.map(pair).collect();
         self.table.with_rows(|rows| {
-            items.extend(rows.iter().filter(|(key, _)| writes.as_ref().is_none_or(|writes| writes.get(key).is_none())).map(pair));
+            items.extend(
+                rows.iter().filter(|(key, _)| writes.as_ref().is_none_or(|writes| writes.get(key).is_none())).map(pair),
+            );
         });
         items
     }

@@ -230,7 +230,9 @@ class Route:
             return
         text = None
         if not all(isinstance(table, Table) for table in self.tables):
-            text = f"are made by app.table(…), not {next(each for each in self.tables if not isinstance(each, Table))!r}"
+            text = (
+                f"are made by app.table(…), not {next(each for each in self.tables if not isinstance(each, Table))!r}"
+            )
         elif len({table.name for table in self.tables}) < len(self.tables):
             text = "names a table twice"
         elif options.get("exactly_once") is False:

@@ -131,7 +131,9 @@ class Table(MutableMapping[Key, Value], Generic[Key, Value]):
             raise StateError(f"table {self.name!r} is written by the handler of a message, and none is handled now")
         if rows.is_of_lane and key != message.raw_key:
             text = f"table {self.name!r}: the handler of key {message.raw_key!r} writes the row of key {key!r}"
-            raise StateError(f"{text}, which another job may write at the same time: by_key() gives it its own row only")
+            raise StateError(
+                f"{text}, which another job may write at the same time: by_key() gives it its own row only"
+            )
         rows.set(message.offset, key, value)
 
     def _read(self, data: bytes) -> Any:

@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn what_a_failed_message_wrote_is_not_committed() {
-        assert_eq!(until(writes(), Some(6)), [(b"a".to_vec(), Some(b"2".to_vec())), (b"b".to_vec(), Some(b"3".to_vec()))]);
+        assert_eq!(
+            until(writes(), Some(6)),
+            [(b"a".to_vec(), Some(b"2".to_vec())), (b"b".to_vec(), Some(b"3".to_vec()))]
+        );
         assert_eq!(until(writes(), Some(5)), [(b"a".to_vec(), Some(b"2".to_vec()))]);
         assert_eq!(until(writes(), Some(4)), []);
     }
