@@ -26,13 +26,13 @@ from awoke.payloads.formats.format import Format, checked_default
 from awoke.payloads.registry.schemas import Schemas, open_registry
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import DeclaredTopics, Topic
+from awoke.preconditions import checks
 from awoke.produce.middleware import Middleware
 from awoke.produce.producer import Producer
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.settings.config_values import ConfigValue
-from awoke.preconditions import checks
 from awoke.state.table import Table
 from awoke.waiting.drive import is_in_event_loop
 

@@ -78,6 +78,16 @@ class Table(MutableMapping[Key, Value], Generic[Key, Value]):
             raise StateError(f"table {self.name!r} is used in a handler whose route names it: tables=[{self.name}]")
         return current, rows
 
+    def committed(self) -> dict[Key, Value]:
+        """Returns the committed rows of all partitions that this process has, wherever it is called. Does not block.
+
+        Raises:
+            DecodeError: A row does not decode.
+        """
+        numbers = [number for number, *_ in self.native.partitions()]
+        rows = [pair for number in numbers for pair in self.native.committed_items(number)]
+        return {self._read_key(key): self._read(value) for key, value in rows}
+
     def get(self, key: Key, default: Any = None) -> Any:
         """Returns the row of a key, as committed or as this job wrote it; the default where there is none."""
         _, rows = self._rows()
