@@ -144,6 +144,6 @@ def test_routes_refuse_what_tables_can_not_do() -> None:
         ({"tables": ["one"]}, "app.table"),
     ):
         with pytest.raises(ConfigError, match=told):
-            app.on("topic", **options)(handle)  # type: ignore[arg-type]
+            app.on("topic", **options)(handle)
     with pytest.raises(ConfigError, match="already"):
         app.table("one")

@@ -147,7 +147,7 @@ class Copying:
                 if message.error() is None:
                     found[int(message.key() or b"")] = int(message.value() or b"")
                 else:
-                    at_end.add(message.partition())
+                    at_end.add(message.partition() or 0)
         finally:
             consumer.close()
         return found

@@ -94,7 +94,7 @@ class ExactlyOnce(Strategy[TransactionEntry]):
     def take(self, entry: TransactionEntry, message: Message[Any], result: Any) -> None:
         """Adds what is more than a value, or passes middleware; within a span it was made before."""
         if self._output is None:
-            if is_unfinished(type(result)):
+            if is_unfinished(type(result)):  # type: ignore[arg-type]
                 check_ran(result, self._name)
             return
         answer = result if self._is_traced else self.make(message, result)
