@@ -25,7 +25,8 @@ impl Route {
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
         tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None,
-        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None, number=0, partitions=None, tables=None
+        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None, number=0, partitions=None,
+        tables=None
     ))]
     fn new(
         topic: String,

@@ -121,8 +121,8 @@ impl Reader {
         })
     }
 
-    /// Returns what there is to read next. Blocks the calling thread until there is something, the deadline passes, which
-    /// is `None`, or the reader is closed.
+    /// Returns what there is to read next; `None` at the deadline. Blocks the calling thread until there is something,
+    /// or the reader is closed.
     ///
     /// # Errors
     /// [`Error::Kafka`]: the client may not read a partition.

@@ -2,8 +2,8 @@
 //! these has a partition of the changelog, a compacted topic, behind it.
 //!
 //! A job writes into its own [`Writes`]; they travel as records of its transaction, and are added to the committed rows
-//! when that has been committed. Nobody else writes rows of the same key meanwhile: the partition, or the key's lane,
-//! begins no other job before.
+//! when that has been committed. Meanwhile no other job writes rows of the same key: the partition, or the key's lane,
+//! begins none before.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +111,7 @@ impl TablePartition {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Calls `read` with the committed rows, which nobody changes meanwhile. Blocks while others do this.
+    /// Calls `read` with the committed rows, which stay as they are meanwhile. Blocks while others do this.
     pub fn with_rows<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         read(&self.rows())
     }
