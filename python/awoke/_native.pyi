@@ -452,13 +452,16 @@ class TransactionEntry:
 class Table:
     """A table: the committed rows of the partitions that this process has."""
 
-    def __new__(cls, name: str, changelog: str) -> Table: ...
+    def __new__(cls, name: str, changelog: str, is_followed: bool = False) -> Table: ...
     def partitions(self) -> list[tuple[int, int, int, int, bool]]:
         """Returns for each partition that this process has its number, its rows, the bytes of their keys and values,
         the memory that they take, and whether they are restored, in the order of the numbers. Does not block."""
     def committed(self, partition: int, key: bytes) -> bytes | None:
-        """Returns the committed value of a key, or None where there is none, or this process does not have the
-        partition. Does not block."""
+        """Returns the committed value of a key; None where there is none. Does not block.
+
+        Raises:
+            ClosedError: this process does not have the partition.
+        """
     def committed_items(self, partition: int) -> list[tuple[bytes, bytes]]:
         """Returns the committed rows of a partition, in no order. Does not block."""
 

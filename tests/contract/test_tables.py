@@ -12,6 +12,7 @@ from awoke.errors import ConfigError, StateError
 from awoke.testing import Runs
 from tests.contract.test_consume import committed, new_app
 from tests.support.clusters import Cluster, read_all
+from tests.support.waiting import became
 
 CreateTopic = Callable[..., str]
 SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
@@ -35,6 +36,10 @@ def counting(cluster: Cluster, name: str, **options: Any) -> tuple[awoke.App, An
 def rows(cluster: Cluster, table: Any) -> dict[bytes, bytes | None]:
     """Returns the last value of each key in the changelog of a table, as any client reads it."""
     return {message.raw_key or b"": message.value for message in read_all(cluster, str(table.changelog))}
+
+
+def read_values(cluster: Cluster, topic: str) -> list[bytes]:
+    return [message.value or b"" for message in read_all(cluster, topic)]
 
 
 def send(cluster: Cluster, topic: str, count: int, keys: int, value: bytes = b"good") -> None:
@@ -147,3 +152,39 @@ def test_routes_refuse_what_tables_can_not_do() -> None:
             app.on("topic", **options)(handle)
     with pytest.raises(ConfigError, match="already"):
         app.table("one")
+
+
+def test_a_reference_is_there_before_the_first_message_and_follows_its_topic(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
+    name, customers, output, app = topic("in", 3), topic("customers", 3), topic("out"), new_app(cluster)
+    names = app.reference(customers, key=str, value=str)
+
+    @app.on(name, key=str, output=output, tables=[names])
+    def greet(message: awoke.Message[bytes, str]) -> str:
+        return f"{names.get(message.key, 'nobody')} {message.key in names} {len(names) > 0}"
+
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
+        for number in range(60):
+            producer.produce(customers, f"name {number}", key=f"{number}")
+        producer.produce(customers, None, key="7")
+        producer.flush(30)
+    probe = awoke_run(app)
+    for number in (5, 7):
+        probe.send(name, b"", key=f"{number}")
+    probe.idle()
+    assert sorted(read_values(cluster, output)) == [b"name 5 True True", b"nobody False True"]
+    probe.send(customers, "new name", key="7")
+    assert became(lambda: "new name" in names.committed().values())
+    probe.send(name, b"", key="7")
+    probe.idle()
+    assert b"new name True True" in read_values(cluster, output)
+    with pytest.raises(StateError, match="route names it"):
+        names.get("5")
+
+
+def test_a_reference_with_other_partitions_is_refused(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, customers, app = topic("in", 3), topic("customers", 2), new_app(cluster)
+    app.on(name, tables=[app.reference(customers)])(lambda message: None)
+    with pytest.raises(ConfigError, match="2 partitions"):
+        awoke_run(app)

@@ -17,10 +17,12 @@ pub struct Table {
 
 #[pymethods]
 impl Table {
-    /// Makes a table whose changes go to this topic. Opens nothing.
+    /// Makes a table whose changes go to this topic; or, with `is_followed`, whose rows are those that others write
+    /// there. Opens nothing.
     #[new]
-    fn new(name: String, changelog: &str) -> Self {
-        Self { inner: Arc::new(engine::Table::new(name, changelog)) }
+    #[pyo3(signature = (name, changelog, is_followed=false))]
+    fn new(name: String, changelog: &str, is_followed: bool) -> Self {
+        Self { inner: Arc::new(engine::Table::new(name, changelog, is_followed)) }
     }
 
     /// Returns for each partition that this process has its number, its rows, the bytes of their keys and values, the
@@ -33,11 +35,13 @@ impl Table {
         self.inner.partitions().iter().map(describe).collect()
     }
 
-    /// Returns the committed value of a key, or None where there is none, or this process does not have the partition.
-    /// Does not block.
-    fn committed<'py>(&self, py: Python<'py>, partition: i32, key: &[u8]) -> Option<Bound<'py, PyBytes>> {
-        let table = self.inner.partition(partition)?;
-        table.with_rows(|rows| rows.get(key).map(|value| PyBytes::new(py, value)))
+    /// Returns the committed value of a key; None where there is none. Does not block.
+    ///
+    /// Raises:
+    ///     ClosedError: this process does not have the partition.
+    fn committed<'py>(&self, py: Python<'py>, partition: i32, key: &[u8]) -> Result<Option<Bound<'py, PyBytes>>> {
+        let table = self.inner.partition(partition).ok_or(Error::Closed { what: "partition of the table" })?;
+        Ok(table.with_rows(|rows| rows.get(key).map(|value| PyBytes::new(py, value))))
     }
 
     /// Returns the committed rows of a partition, in no order. Does not block.

@@ -33,7 +33,7 @@ from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.settings.config_values import ConfigValue
-from awoke.state.table import Table
+from awoke.state.table import Reference, Table
 from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
@@ -258,8 +258,22 @@ class App(Router):
         checks.topic("a table", "name", f"{self.name}.table.{name}")
         if name in self.tables:
             raise ConfigError(f"app {self.name!r} has a table {name!r} already", "table")
-        table = self.tables[name] = Table(self.name, name, key, value, self.format, self.schemas)
+        table = Table[Any, Any](name, Topic(f"{self.name}.table.{name}"), key, value, self.format, self.schemas)
+        self.tables[name] = table
         return table
+
+    def reference(self, topic: str, *, key: Any = None, value: Any = None) -> Reference[Any, Any]:
+        """Returns a table that others write, in this compacted topic, for routes that name it (`tables=[…]`).
+
+        `key` and `value` are types or formats; those of the topic (`awoke.Topic`), or else bytes, where they are left
+        out.
+
+        Raises:
+            ConfigError: the name is not one of a topic; a type can't be read.
+        """
+        named = topic if isinstance(topic, Topic) else Topic(topic)
+        said = (named.key if key is None else key, named.value if value is None else value)
+        return Reference(str(named), named, *said, self.format, self.schemas)
 
     @property
     def topics(self) -> DeclaredTopics:

@@ -13,7 +13,7 @@ from awoke.declare.incoming import Incoming
 from awoke.declare.starts import Start
 from awoke.errors import ConfigError, DecodeError
 from awoke.preconditions import checks
-from awoke.state.table import Table
+from awoke.state.table import Rows
 from awoke.waiting.backoff import Backoff
 
 Where = Callable[[Message[Any, Any]], bool]
@@ -157,9 +157,9 @@ class RouteOptions(TypedDict, total=False):
     Each group has a member of its own, and gets all messages."""
     partitions: Sequence[int] | None
     """The partitions that each process reads by itself, without a member of a group; None: a group assigns them."""
-    tables: Sequence[Table[Any, Any]] | None
+    tables: Sequence[Rows[Any, Any]] | None
     """The tables (`App.table`) whose rows the function reads and writes, in the transaction of its results and its
-    offsets: `exactly_once` is implied."""
+    offsets: `exactly_once` is implied. And references (`App.reference`), whose rows it reads."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 

@@ -28,7 +28,7 @@ from awoke.payloads.formats.format import BYTES, Format, decoder_of, decoders_of
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
 from awoke.preconditions import checks
-from awoke.state.table import Table
+from awoke.state.table import Rows, Table
 
 BATCH_TIME_S = 1.0
 """The time that a batch of a class without a `batch` option takes at most, about."""
@@ -106,7 +106,7 @@ class Route:
             raise ConfigError(text, "concurrency")
         self.tables = list(options.get("tables") or ())
         """The tables whose rows its function reads and writes."""
-        self.is_exactly_once = bool(options.get("exactly_once", bool(self.tables)))
+        self.is_exactly_once = bool(options.get("exactly_once", bool(self.written_tables)))
         self.outputs = [own.output] if isinstance(own.output, str) else list(own.output or ())
         """The topics that results are sent to; each result that does not say another one goes to the first."""
         self.output = self.outputs[0] if self.outputs else None
@@ -229,12 +229,13 @@ class Route:
         if not self.tables:
             return
         text = None
-        if not all(isinstance(table, Table) for table in self.tables):
-            text = (
-                f"are made by app.table(…), not {next(each for each in self.tables if not isinstance(each, Table))!r}"
-            )
+        unknown = [each for each in self.tables if not isinstance(each, Rows)]
+        if unknown:
+            text = f"are made by app.table(…) or app.reference(…), not {unknown[0]!r}"
         elif len({table.name for table in self.tables}) < len(self.tables):
             text = "names a table twice"
+        elif not self.written_tables:
+            return
         elif options.get("exactly_once") is False:
             text = "and exactly_once=False do not go together: a row is committed with the offset of its message"
         elif self.consumer is not None:
@@ -244,11 +245,16 @@ class Route:
         if text is not None:
             raise ConfigError(f"route {self.topic!r}: tables {text}", "tables")
 
+    @property
+    def written_tables(self) -> list[Table[Any, Any]]:
+        """Those of the tables that its function writes."""
+        return [table for table in self.tables if isinstance(table, Table)]
+
     def _check_exactly_once(self) -> None:
         if not self.is_exactly_once:
             return
         text = None
-        if self.consumer is None and self.output is None and not self.tables:
+        if self.consumer is None and self.output is None and not self.written_tables:
             text = "is about an output, and there is none; what user code does elsewhere may happen twice"
         elif self.is_ordered:
             text = "and ordered=True do not go together: a job's results leave in one transaction with its offsets"

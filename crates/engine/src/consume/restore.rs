@@ -1,5 +1,7 @@
 //! Reads changelogs into tables, on a thread of its own, before the first message of their partitions.
 //!
+//! A table that others write is followed: its rows change as long as its partition is there.
+//!
 //! The end is where the changelog ended when its reading came there first: a transaction of the owner before may have
 //! been committed, and its markers may still be on their way. What is written behind that is of a transaction that
 //! brokers refuse, because another process owns the partition.
@@ -62,7 +64,7 @@ impl Restore {
         let opened = tables.iter().map(|(table, _)| Arc::clone(table)).collect();
         let restoring = Restoring {
             reader,
-            left: tables.into_iter().map(|(table, call)| (table.changelog().clone(), (table, call))).collect(),
+            left: tables.into_iter().map(|(table, call)| (table.changelog().clone(), (table, Some(call)))).collect(),
             ends: HashMap::new(),
         };
         let thread = OwnThread::start("awoke-restore", "start the thread that restores tables", move || {
@@ -73,7 +75,7 @@ impl Restore {
 
     /// Returns whether no partition is left that this would be for.
     pub(super) fn is_over(&self) -> bool {
-        self.thread.is_finished() || self.tables.iter().all(|table| table.is_closed() || table.is_restored())
+        self.thread.is_finished() || self.tables.iter().all(|table| table.has_all())
     }
 
     /// Ends the thread. Blocks until it has ended.
@@ -87,7 +89,8 @@ impl Restore {
 
 struct Restoring {
     reader: Arc<Reader>,
-    left: HashMap<TopicPartition, (Arc<TablePartition>, OnRestored)>,
+    /// The partitions that are read, each with the function to call once it is restored.
+    left: HashMap<TopicPartition, (Arc<TablePartition>, Option<OnRestored>)>,
     /// Where the restore of a partition ends, once that is known.
     ends: HashMap<TopicPartition, i64>,
 }
@@ -111,17 +114,23 @@ impl Restoring {
                     }
                 }
                 Read::EndOfPartition(at) => {
-                    if self.is_at_end(&at)?
-                        && let Some((table, call)) = self.left.remove(&at)
-                    {
-                        table.note_restored();
-                        call();
+                    if self.is_at_end(&at)? {
+                        self.note_restored(&at);
                     }
                 }
                 Read::Closed => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    fn note_restored(&mut self, at: &TopicPartition) {
+        let Some((table, call)) = self.left.get_mut(at) else { return };
+        table.note_restored();
+        call.take().into_iter().for_each(|call| call());
+        if table.has_all() {
+            self.left.remove(at);
+        }
     }
 
     /// Returns whether all that was there at the start has been read, and is decided.

@@ -171,6 +171,11 @@ impl Rows {
         }
         let bytes = &mut self.blocks[self.last as usize].bytes;
         let start = bytes.len();
+        if start + taken > bytes.capacity() {
+            // Doubled, but not beyond a block.
+            let capacity = (2 * bytes.capacity()).min(BLOCK).max(start + taken);
+            bytes.reserve_exact(capacity - start);
+        }
         for length in [key.len(), value.len(), room] {
             bytes.extend_from_slice(&u32::try_from(length).expect("less than 4 GiB").to_le_bytes());
         }

@@ -21,12 +21,15 @@ const TOGETHER: usize = 64;
 pub struct Table {
     name: String,
     changelog: Arc<str>,
+    /// Others write it: its partitions go on reading when they are restored.
+    is_followed: bool,
     open: Mutex<HashMap<i32, Arc<TablePartition>>>,
 }
 
 /// A partition of a table, as long as its process has it.
 pub struct TablePartition {
     changelog: TopicPartition,
+    is_followed: bool,
     rows: Mutex<Rows>,
     /// All that was committed before it was opened is there.
     is_restored: AtomicBool,
@@ -34,9 +37,9 @@ pub struct TablePartition {
 }
 
 impl Table {
-    /// Makes a table whose changes go to this topic.
-    pub fn new(name: String, changelog: &str) -> Self {
-        Self { name, changelog: changelog.into(), open: Mutex::default() }
+    /// Makes a table whose changes go to this topic; or, `is_followed`, whose rows are those that others write there.
+    pub fn new(name: String, changelog: &str, is_followed: bool) -> Self {
+        Self { name, changelog: changelog.into(), is_followed, open: Mutex::default() }
     }
 
     /// Returns its name.
@@ -60,6 +63,7 @@ impl Table {
     pub(crate) fn open_partition(&self, number: i32) -> Arc<TablePartition> {
         let opened = Arc::new(TablePartition {
             changelog: TopicPartition::new(Arc::clone(&self.changelog), number),
+            is_followed: self.is_followed,
             rows: Mutex::default(),
             is_restored: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -114,6 +118,11 @@ impl TablePartition {
     /// Calls `read` with the committed rows, which stay as they are meanwhile. Blocks while others do this.
     pub fn with_rows<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         read(&self.rows())
+    }
+
+    /// Returns whether nothing more is to be read into it. Does not block.
+    pub(crate) fn has_all(&self) -> bool {
+        self.is_closed() || (self.is_restored() && !self.is_followed)
     }
 
     /// Takes records of the changelog.

@@ -213,7 +213,7 @@ impl World {
     /// Makes the tables of one process.
     pub fn tables(&self) -> BTreeMap<String, Arc<Table>> {
         let with_table = self.routes.iter().filter(|route| route.has_table);
-        let table = |topic: &str| Arc::new(Table::new(topic.to_owned(), &changelog_of(topic)));
+        let table = |topic: &str| Arc::new(Table::new(topic.to_owned(), &changelog_of(topic), false));
         with_table.map(|route| (route.topic.clone(), table(&route.topic))).collect()
     }
 

@@ -83,6 +83,8 @@ enum Action {
     AnswerQuestion(usize),
     EndLate(usize),
     Expire(String),
+    /// Write the markers of a transaction.
+    Mark(usize),
 }
 
 thread_local! {
@@ -330,6 +332,7 @@ impl State {
         }
         actions.extend((0..self.transactions.late.len()).map(Action::EndLate));
         actions.extend(self.transactions.expired().map(Action::Expire));
+        actions.extend((0..self.transactions.unmarked.len()).map(Action::Mark));
         actions
     }
 
@@ -345,6 +348,9 @@ impl State {
             Action::AnswerQuestion(id) => self.answer_question(id, &mut calls),
             Action::EndLate(index) => self.end_late(index, &mut calls),
             Action::Expire(id) => self.expire(&id),
+            Action::Mark(index) => {
+                self.transactions.unmarked.swap_remove(index);
+            }
         }
         calls
     }
@@ -383,10 +389,11 @@ impl State {
         partition.next_fetch = offset;
     }
 
-    /// Returns where the first open transaction of a partition begins, or else its end.
+    /// Returns where the first transaction of a partition begins that is open, or whose marker is missing; or else its
+    /// end.
     fn stable_end(&self, at: &TopicPartition) -> i64 {
         let Some(log) = self.logs.get(at) else { return 0 };
-        let open = log.records.iter().find(|record| self.transactions.is_open(record.transaction));
+        let open = log.records.iter().find(|record| self.transactions.is_undecided(record.transaction));
         open.map_or(log.end(), |record| record.offset)
     }
 

@@ -72,7 +72,7 @@ class ExactlyOnce(Strategy[TransactionEntry]):
     """The strategy of a route with a function: results are kept until all messages are handled, or one fails."""
 
     def __init__(self, route: Route, context: OutputContext, transactions: JobTransactions) -> None:
-        self._name, self._tables = route.name, route.tables
+        self._name, self._tables = route.name, route.written_tables
         self._output, self._is_traced, self._transactions = route.output, context.tracer is not None, transactions
         self._outputs = Outputs(route, context.tracer)
 

@@ -18,7 +18,7 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.context import RunnableApp
 from awoke.settings import Settings, embedded
-from awoke.state.table import COMPACTED
+from awoke.state.table import COMPACTED, Table
 
 UNKNOWN_TOPIC = 3
 KNOWN_WITHIN_S = 5.0
@@ -59,9 +59,17 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
         differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
     _report(app, settings, [row for each in differences for row in each.rows()])
     counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
+    changelogs: dict[str, int] = {}
     for route in app.all_routes:
         _check_partitions(route, counts)
-    changelogs = {str(table.changelog): counts[route.topic] for route in app.all_routes for table in route.tables}
+        for table in route.tables:
+            name = str(table.changelog)
+            if isinstance(table, Table):
+                changelogs[name] = counts[route.topic]
+            elif len(described[name].partitions) != counts[route.topic]:
+                found, wanted = len(described[name].partitions), counts[route.topic]
+                text = f"topic {name!r} of a reference has {found} partitions, and {route.topic!r} has {wanted}"
+                raise ConfigError(f"{text}: rows would not be found under their keys", "tables")
     if changelogs:
         _ensure_changelogs(settings, changelogs)
     return counts
@@ -87,10 +95,12 @@ def _ensure_changelogs(settings: Settings, partitions: Mapping[str, int]) -> Non
 
 
 def _written(app: RunnableApp) -> Iterator[str]:
-    """Yields the topics that routes write to; those of a pattern's routes when it has found topics."""
+    """Yields the topics that routes write to, and those of references; those of a pattern's routes when it has found
+    topics."""
     for group in app.groups.values():
         for route in group.routes.values():
             yield from route.topics_out
+            yield from (str(table.changelog) for table in route.tables if not isinstance(table, Table))
 
 
 def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
