@@ -67,8 +67,8 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
             if isinstance(table, Table):
                 changelogs[name] = counts[route.topic]
             elif len(described[name].partitions) != counts[route.topic]:
-                found, wanted = len(described[name].partitions), counts[route.topic]
-                text = f"topic {name!r} of a reference has {found} partitions, and {route.topic!r} has {wanted}"
+                found, own = len(described[name].partitions), counts[route.topic]
+                text = f"topic {name!r} of a reference has {found} partitions, and {route.topic!r} has {own}"
                 raise ConfigError(f"{text}: rows would not be found under their keys", "tables")
     if changelogs:
         _ensure_changelogs(settings, changelogs)
