@@ -33,7 +33,7 @@ from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.settings.config_values import ConfigValue
-from awoke.state.table import Reference, Table
+from awoke.state.table import ReferenceTable, Table
 from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class App(Router):
         self.tables[name] = table
         return table
 
-    def reference(self, topic: str, *, key: Any = None, value: Any = None) -> Reference[Any, Any]:
+    def reference(self, topic: str, *, key: Any = None, value: Any = None) -> ReferenceTable[Any, Any]:
         """Returns a table that others write, in this compacted topic, for routes that name it (`tables=[…]`).
 
         `key` and `value` are types or formats; those of the topic (`awoke.Topic`), or else bytes, where they are left
@@ -273,7 +273,7 @@ class App(Router):
         """
         named = topic if isinstance(topic, Topic) else Topic(topic)
         said = (named.key if key is None else key, named.value if value is None else value)
-        return Reference(str(named), named, *said, self.format, self.schemas)
+        return ReferenceTable(str(named), named, *said, self.format, self.schemas)
 
     @property
     def topics(self) -> DeclaredTopics:

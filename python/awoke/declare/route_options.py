@@ -13,7 +13,7 @@ from awoke.declare.incoming import Incoming
 from awoke.declare.starts import Start
 from awoke.errors import ConfigError, DecodeError
 from awoke.preconditions import checks
-from awoke.state.table import Rows
+from awoke.state.table import KeyedRows
 from awoke.waiting.backoff import Backoff
 
 Where = Callable[[Message[Any, Any]], bool]
@@ -157,7 +157,7 @@ class RouteOptions(TypedDict, total=False):
     Each group has a member of its own, and gets all messages."""
     partitions: Sequence[int] | None
     """The partitions that each process reads by itself, without a member of a group; None: a group assigns them."""
-    tables: Sequence[Rows[Any, Any]] | None
+    tables: Sequence[KeyedRows[Any, Any]] | None
     """The tables (`App.table`) whose rows the function reads and writes, in the transaction of its results and its
     offsets: `exactly_once` is implied. And references (`App.reference`), whose rows it reads."""
     max_processing_s: float | None

@@ -28,7 +28,7 @@ from awoke.payloads.formats.format import BYTES, Format, decoder_of, decoders_of
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
 from awoke.preconditions import checks
-from awoke.state.table import Rows, Table
+from awoke.state.table import KeyedRows, Table
 
 BATCH_TIME_S = 1.0
 """The time that a batch of a class without a `batch` option takes at most, about."""
@@ -229,7 +229,7 @@ class Route:
         if not self.tables:
             return
         text = None
-        unknown = [each for each in self.tables if not isinstance(each, Rows)]
+        unknown = [each for each in self.tables if not isinstance(each, KeyedRows)]
         if unknown:
             text = f"are made by app.table(…) or app.reference(…), not {unknown[0]!r}"
         elif len({table.name for table in self.tables}) < len(self.tables):

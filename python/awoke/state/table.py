@@ -29,7 +29,7 @@ COMPACTED = {
 """The settings of a changelog: Kafka keeps the last value of each key, and removes a deleted one after a day."""
 
 
-class Rows(Mapping[Key, Value], Generic[Key, Value]):
+class KeyedRows(Mapping[Key, Value], Generic[Key, Value]):
     """Rows by key, with as many partitions as the topic of the route that names them."""
 
     _kind = "table"
@@ -55,8 +55,8 @@ class Rows(Mapping[Key, Value], Generic[Key, Value]):
         """
         format = format_of(said, default)
         if format.reads_headers:
-            text = f"{self._kind} {self.name!r}: {part}={said!r} keeps something in the headers of a message; a row has none"
-            raise ConfigError(text, part)
+            text = f"{self._kind} {self.name!r}: {part}={said!r} keeps something in the headers of a message"
+            raise ConfigError(f"{text}; a row has none", part)
         write = writer_of(said if isinstance(said, Format) else format, str(self.changelog), part, default, schemas)
 
         def encode(value: Any) -> bytes:
@@ -104,7 +104,7 @@ class Rows(Mapping[Key, Value], Generic[Key, Value]):
         return data if self._decode_key is None else self._decode_key(data)
 
 
-class Table(Rows[Key, Value], MutableMapping[Key, Value]):
+class Table(KeyedRows[Key, Value], MutableMapping[Key, Value]):
     """A dictionary that survives: `app.table("totals", key=str, value=Total)`.
 
     A handler whose route names it (`tables=[totals]`) reads and writes rows as those of a dictionary. It sees the rows
@@ -172,7 +172,7 @@ class Table(Rows[Key, Value], MutableMapping[Key, Value]):
         rows.set(message.offset, key, value)
 
 
-class Reference(Rows[Key, Value]):
+class ReferenceTable(KeyedRows[Key, Value]):
     """A table that others write: `customers = app.reference("customers", value=Customer)`.
 
     Its rows are the records of a compacted topic, which has as many partitions as the topic of the route. A handler
