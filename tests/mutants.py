@@ -221,6 +221,53 @@ MUTANTS = [
         "let waiting = if inner.is_ready() {",
         "let waiting = if inner.is_ready() && false {",
     ),
+    Mutant(
+        "begins before a table is restored",
+        "partition_queue/mod.rs",
+        "if !partition.tables.is_empty() {",
+        "if !partition.tables.is_empty() && false {",
+    ),
+    Mutant(
+        "restores a table up to its first open transaction",
+        "restore.rs",
+        "is_some_and(|position| position >= end)",
+        "is_some_and(|position| position >= 0 || end > 0)",
+    ),
+    Mutant("restores no rows", "restore.rs", "table.restore(&batch);", "let _ = table;"),
+    Mutant(
+        "forgets the rows of a transaction",
+        "../transact/entry.rs",
+        "table.commit(&self.records[places.clone()]);",
+        "let _ = (table, places);",
+    ),
+    Mutant(
+        "adds rows before they are committed",
+        "../transact/entry.rs",
+        "self.rows.push((table, first..self.records.len()));",
+        "table.commit(&self.records[first..]);\n        self.rows.push((table, first..self.records.len()));",
+    ),
+    Mutant(
+        "writes rows into another partition", "../state/table.rs", "partition: Some(self.number()),", "partition: None,"
+    ),
+    Mutant(
+        "keeps the rows that it had when it had a partition before",
+        "../state/table.rs",
+        "        if let Some(earlier) = self.open().insert(number, Arc::clone(&opened)) {",
+        "        if let Some(kept) = self.open().get(&number) {\n            return Arc::clone(kept);\n        }\n"
+        "        if let Some(earlier) = self.open().insert(number, Arc::clone(&opened)) {",
+    ),
+    Mutant(
+        "leaves a held partition held when it is given back",
+        "scheduler/mod.rs",
+        "(unit.is_withdrawn, unit.is_held) = (true, false);",
+        "unit.is_withdrawn = true;",
+    ),
+    Mutant(
+        "never begins with a table that is restored",
+        "partition_queue/mod.rs",
+        "if self.tables().all(|table| table.is_restored()) {",
+        "if self.tables().all(|table| table.is_closed()) {",
+    ),
 ]
 
 

@@ -462,6 +462,49 @@ class TransactionEntry:
         """Adds a record: an `awoke.Record`, a pair of value and key, or a value alone. Does not block."""
     def add_result(self, topic: str, message: Message[Any], value: Any) -> None:
         """Adds a value under the key of its message. Does not block."""
+    def rows_of(self, table: Table, job: Job) -> JobRows | None:
+        """Returns the rows of a table as the job sees them, of the job's partition; None where its route does not name
+        the table. What is written there is committed with the entry. Does not block.
+
+        Raises:
+            ClosedError: the job has ended.
+        """
+
+@final
+class Table:
+    """A table: the committed rows of the partitions that this process has."""
+
+    def __new__(cls, name: str, changelog: str, is_followed: bool = False) -> Table: ...
+    def partitions(self) -> list[tuple[int, int, int, int, bool]]:
+        """Returns for each partition that this process has its number, its rows, the bytes of their keys and values,
+        the memory that they take, and whether they are restored, in the order of the numbers. Does not block."""
+    def committed(self, partition: int, key: bytes) -> bytes | None:
+        """Returns the committed value of a key; None where there is none. Does not block.
+
+        Raises:
+            ClosedError: this process does not have the partition.
+        """
+    def committed_items(self, partition: int) -> list[tuple[bytes, bytes]]:
+        """Returns the committed rows of a partition, in no order. Does not block."""
+
+@final
+class JobRows:
+    """The rows of one partition of a table as one job sees them: the committed ones, and above them what the job
+    wrote."""
+
+    @property
+    def is_of_lane(self) -> bool:
+        """True if other jobs of the partition may run at the same time."""
+    def get(self, key: bytes) -> bytes | None:
+        """Returns the value of a key; None where there is no row. Does not block."""
+    def set(self, offset: int, key: bytes, value: bytes | None) -> None:
+        """Writes a row for the message of this offset; a value of None deletes it. Does not block.
+
+        Raises:
+            ClosedError: the job has ended.
+        """
+    def items(self) -> list[tuple[bytes, bytes]]:
+        """Returns all rows of the partition, in no order. Does not block."""
 
 @final
 class EventBox:
@@ -1035,6 +1078,7 @@ class Route:
         jobs_max: int | None = None,
         number: int = 0,
         partitions: Sequence[int] | None = None,
+        tables: Sequence[Table] | None = None,
     ) -> Route: ...
     @property
     def expired(self) -> int:

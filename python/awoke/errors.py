@@ -23,6 +23,7 @@ AwokeError
 ├── EncodeError            a value that can't be turned into bytes
 ├── DecodeError            a value that can't be read as its route's type
 │   └── NoHandler          a message that none of a topic's handlers takes
+├── StateError             a table is used where it has no rows, or one that another job may change
 ├── HandlerDidNotRun       a handler's call returned a coroutine or a generator, whose body has not run
 ├── ClosedError            use of something that was closed
 ├── ForkedClientError      use of a client in another process than its own
@@ -215,6 +216,10 @@ class DecodeError(AwokeError):
         self.topic = topic
         self.partition = partition
         self.offset = offset
+
+
+class StateError(AwokeError):
+    """A table is used where it has no rows, or for a row that another job may change; nothing was written."""
 
 
 class NoHandler(DecodeError):

@@ -8,6 +8,10 @@ import awoke
 
 app = awoke.App("copy", transaction_records_max=750)
 
+counts = app.table("counts", key=int, value=int)
+"""The number of messages of each key."""
+TABLES = [counts] if os.environ.get("COPY_COUNTS") else []
+
 CONCURRENCY = {"partition": None, "by_key": awoke.by_key(16)}[os.environ.get("COPY_BY", "partition")]
 
 
@@ -19,9 +23,13 @@ CONCURRENCY = {"partition": None, "by_key": awoke.by_key(16)}[os.environ.get("CO
     flow=awoke.Flow(per_s=float(os.environ.get("COPY_PER_S", "5000"))),
     retry=awoke.Retry(backoff_s=(0.01, 0.1)),
     concurrency=CONCURRENCY,
+    tables=TABLES,
 )
 def copy(message: awoke.Message[bytes]) -> bytes:
-    """The value as it is; the first try fails now and then."""
+    """The value as it is; the first try fails now and then, and leaves no row."""
+    if TABLES:
+        key = int(message.key or b"")
+        counts[key] = counts.get(key, 0) + 1
     if message.offset % 1_000 == 17 and message.attempt == 1:
         raise RuntimeError("the first time")
     return message.value

@@ -1,15 +1,16 @@
-"""Records are copied exactly once, 750 a transaction, while processes are killed and the broker restarts."""
+"""Records are copied, and counted in a table, exactly once while processes are killed and the broker restarts."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from tests.support.clusters import RealCluster
-from tests.support.copying import BrokerHoldsUp, Copying, out_of_order
+from tests.support.copying import KEYS, BrokerHoldsUp, Copying, out_of_order
 
 MESSAGES = int(os.environ.get("AWOKE_COPIED", "40000"))
 PER_S = 5_000
@@ -34,13 +35,13 @@ def new_broker() -> Iterator[RealCluster]:
         cluster.close()
 
 
-def copied(by: str) -> tuple[Copying, tuple[list[int], list[int]]]:
+def copied(by: str, *, counts: bool = True) -> tuple[Copying, tuple[list[int], list[int]]]:
     faults = (
         ["kill", CRASH, "stop", "kill"] if MESSAGES < 100_000 else ["kill", "stop", CRASH, "kill", "bounce", "kill"]
     )
     for left in reversed(range(TRIES)):
         with new_broker() as broker:
-            copying = Copying(broker, MESSAGES, by=by, per_s=PER_S)
+            copying = Copying(broker, MESSAGES, by=by, per_s=PER_S, counts=counts)
             try:
                 return copying, copying.run(faults, every_s=MESSAGES / 40_000, within_s=150)
             except BrokerHoldsUp as error:
@@ -50,14 +51,22 @@ def copied(by: str) -> tuple[Copying, tuple[list[int], list[int]]]:
     raise AssertionError("unreachable")
 
 
+def counted(numbers: Iterable[int]) -> dict[int, int]:
+    """Returns the rows that the app's table has after these messages."""
+    return dict(Counter(number % KEYS for number in numbers))
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("by", [pytest.param("partition", marks=pytest.mark.soak), "by_key"])
-def test_nothing_is_missing_and_nothing_comes_twice(by: str) -> None:
-    copying, seen = copied(by)
+@pytest.mark.parametrize("counts", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["table", "no-table"])
+def test_nothing_is_missing_and_nothing_comes_twice(by: str, counts: bool) -> None:
+    copying, seen = copied(by, counts=counts)
     for numbers in seen:
         assert len(numbers) == len(set(numbers)), f"{len(numbers) - len(set(numbers))} came twice"
         assert set(numbers) == set(range(MESSAGES))
         assert out_of_order(numbers) == 0
+    if counts:
+        assert copying.rows == counted(range(MESSAGES))
     assert copying.kills >= 3
     assert copying.bounces >= 1
 
@@ -69,4 +78,5 @@ def test_a_process_that_wakes_up_too_late_changes_nothing() -> None:
     for numbers in seen:
         assert sorted(numbers) == list(range(15_000))
         assert out_of_order(numbers) == 0
+    assert copying.rows == counted(range(15_000))
     assert copying.freezes == 1

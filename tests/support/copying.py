@@ -25,6 +25,8 @@ OVER_S = 20.0
 HELD_UP = "could not find out where to begin"
 """The message of a process that ends because a transaction holds offsets up for too long."""
 PARTITIONS = 4
+CHANGELOG = "copy.table.counts"
+"""The app's table counts the messages of each key."""
 KAFKA = (
     "session.timeout.ms=3000",
     "heartbeat.interval.ms=500",
@@ -81,8 +83,10 @@ class CommittedReader:
 class Copying:
     """One copy, with faults in its midst."""
 
-    def __init__(self, cluster: RealCluster, messages: int, *, by: str = "partition", per_s: int = 5_000) -> None:
-        self._cluster, self._messages, self._by, self._per_s = cluster, messages, by, per_s
+    def __init__(
+        self, cluster: RealCluster, messages: int, *, by: str = "partition", per_s: int = 5_000, counts: bool = True
+    ) -> None:
+        self._cluster, self._messages, self._by, self._per_s, self._counts = cluster, messages, by, per_s, counts
         self.source, self.copy = unique("copy-from"), unique("copy-to")
         for topic in (self.source, self.copy):
             cluster.create_topic(topic, PARTITIONS)
@@ -91,6 +95,8 @@ class Copying:
                 producer.produce(self.source, b"%d" % number, key=b"%d" % (number % KEYS))
             assert producer.flush(120)
         self.kills = self.bounces = self.freezes = 0
+        self.rows: dict[int, int] = {}
+        """The rows of the app's table in the end."""
 
     def run(self, faults: Sequence[str], every_s: float, within_s: float) -> tuple[list[int], list[int]]:
         """Copies with faults, and returns the numbers that the two readers saw.
@@ -122,7 +128,29 @@ class Copying:
         after = CommittedReader(self._cluster.bootstrap_servers, self.copy, self._messages)
         after.over.wait(60)
         after.stop()
+        if self._counts:
+            self.rows = self._read_rows()
         return meanwhile.numbers, after.numbers
+
+    def _read_rows(self) -> dict[int, int]:
+        """Returns the rows of the app's table, as another client reads its changelog: the number of messages by key."""
+        settings = {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": self.source, "log_level": 0}
+        more = {"isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest"}
+        consumer = confluent_kafka.Consumer({**settings, **more})
+        found: dict[int, int] = {}
+        at_end: set[int] = set()
+        try:
+            consumer.assign([confluent_kafka.TopicPartition(CHANGELOG, each, 0) for each in range(PARTITIONS)])
+            while len(at_end) < PARTITIONS:
+                message = consumer.poll(60)
+                assert message is not None, f"partitions {at_end} have ended"
+                if message.error() is None:
+                    found[int(message.key() or b"")] = int(message.value() or b"")
+                else:
+                    at_end.add(message.partition() or 0)
+        finally:
+            consumer.close()
+        return found
 
     def _wait_for_the_rest(self, reader: CommittedReader, processes: list[Process], within_s: float) -> None:
         """Ends with the copy's last message, or when the copy stands still for `within_s`: how fast it goes is free."""
@@ -191,6 +219,7 @@ class Copying:
             "COPY_BY": self._by,
             "COPY_PER_S": str(self._per_s),
             "AWOKE_GROUP": self.source,
+            "COPY_COUNTS": "1" if self._counts else "",
         }
         kafka = [word for each in KAFKA for word in ("--kafka", each)]
         servers = self._cluster.bootstrap_servers

@@ -10,7 +10,7 @@ LAYERS = [
     {"_native", "errors", "waiting", "text", "preconditions"},
     {"settings", "observe"},
     {"payloads", "produce", "admin"},
-    {"declare"},
+    {"declare", "state"},
     {"rpc"},
     {"operate", "runtime"},
     {"console", "app", "swarm", "testing"},

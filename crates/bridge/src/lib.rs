@@ -24,6 +24,7 @@ mod properties;
 mod rpc;
 mod sequencer;
 mod settings;
+mod state;
 mod transact;
 mod values;
 mod versions;
@@ -64,6 +65,7 @@ mod _native {
         rpc::{Admission, Call, CallReplies, Caller, IncomingCall, StreamCredit},
         sequencer::{Sequencer, SequencerPermit, SequencerTicket},
         set_fetched_batch_max,
+        state::{JobRows, Table},
         transact::{TransactionBatcher, TransactionEntry},
         versions::{build_facts, library_versions, librdkafka_version},
         waiting::{Mailbox, Notifier},

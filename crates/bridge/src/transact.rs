@@ -14,6 +14,7 @@ use crate::open::Open;
 use crate::produce::{Outgoing, value_bytes};
 use crate::properties::Properties;
 use crate::settings::EngineSettings;
+use crate::state::{JobRows, Table};
 
 /// Commits the records that jobs produce together with the jobs' offsets.
 #[pyclass(frozen, module = "awoke._native")]
@@ -51,14 +52,20 @@ impl TransactionBatcher {
 
     /// Makes an empty entry.
     fn entry(&self, py: Python<'_>) -> TransactionEntry {
-        TransactionEntry { encoder: self.encoder.clone_ref(py), records: Mutex::default() }
+        TransactionEntry { encoder: self.encoder.clone_ref(py), records: Mutex::default(), rows: Mutex::default() }
     }
 
     /// Commits the records of an entry, and that its job is done up to this offset (`None`: to its end). Does not
     /// block; the returned object has the answer.
     #[pyo3(signature = (entry, job, offset))]
     fn submit(&self, entry: &TransactionEntry, job: &Job, offset: Option<i64>) -> Result<PendingStep> {
-        self.submit_entry(engine::TransactionEntry::of_job(&job.inner, std::mem::take(&mut *entry.records()), offset))
+        let made = engine::TransactionEntry::of_job(&job.inner, std::mem::take(&mut *entry.records()), offset);
+        self.submit_entry(made.map(|mut made| {
+            for rows in entry.rows.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                made.add_rows(Arc::clone(&rows.get().table), rows.get().take(offset));
+            }
+            made
+        }))
     }
 
     /// Commits the stored offset of a hook's partition, with its metadata text. Does not block.
@@ -78,6 +85,8 @@ impl TransactionBatcher {
 pub struct TransactionEntry {
     encoder: Py<PyAny>,
     records: Mutex<Vec<OwnedRecord>>,
+    /// Of each table, what the job writes.
+    rows: Mutex<Vec<Py<JobRows>>>,
 }
 
 impl TransactionEntry {
@@ -99,6 +108,19 @@ impl TransactionEntry {
         let record = record.to_owned(self.topic(topic));
         self.records().push(record);
         Ok(())
+    }
+
+    /// Returns the rows of a table as the job sees them, of the job's partition; None where its route does not name the
+    /// table. What is written there is committed with the entry. Does not block.
+    ///
+    /// Raises:
+    ///     ClosedError: the job has ended.
+    fn rows_of(&self, py: Python<'_>, table: &Table, job: &Job) -> Result<Option<Py<JobRows>>> {
+        let partition = job.inner.partition()?;
+        let Some(found) = partition.table(&table.inner) else { return Ok(None) };
+        let rows = Py::new(py, JobRows::new(Arc::clone(found), partition.has_lanes()))?;
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).push(rows.clone_ref(py));
+        Ok(Some(rows))
     }
 
     /// Adds a value under the key of its message. Does not block.

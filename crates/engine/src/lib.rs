@@ -22,6 +22,8 @@ pub mod produce;
 #[cfg(feature = "client")]
 pub mod rpc;
 #[cfg(feature = "client")]
+pub mod state;
+#[cfg(feature = "client")]
 pub mod transact;
 
 #[cfg(all(test, not(feature = "model")))]

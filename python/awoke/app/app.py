@@ -26,12 +26,14 @@ from awoke.payloads.formats.format import Format, checked_default
 from awoke.payloads.registry.schemas import Schemas, open_registry
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import DeclaredTopics, Topic
+from awoke.preconditions import checks
 from awoke.produce.middleware import Middleware
 from awoke.produce.producer import Producer
 from awoke.rpc.caller.caller import Caller
 from awoke.rpc.responder.methods import Rpc
 from awoke.settings import KafkaValue, Loaded, Settings, load
 from awoke.settings.config_values import ConfigValue
+from awoke.state.table import ReferenceTable, Table
 from awoke.waiting.drive import is_in_event_loop
 
 if TYPE_CHECKING:
@@ -95,6 +97,8 @@ class App(Router):
         self.topic_formats = TopicFormats((), self.format, self.schemas)
         """The formats of the topics that have some, for what is sent to them."""
         self._topics = DeclaredTopics()
+        self.tables: dict[str, Table[Any, Any]] = {}
+        """Its tables, by name."""
         self.dependencies = AppDependencies(self)
         """The functions of `Depends` that its handlers need."""
         APPS.add(self)
@@ -245,6 +249,35 @@ class App(Router):
         self._topics.add(topic)
         self._encode(topic)
         return topic
+
+    def table(self, name: str, *, key: Any = None, value: Any = None) -> Table[Any, Any]:
+        """Returns a table: a dictionary that survives, for the functions of routes that name it (`tables=[…]`).
+
+        `key` and `value` are types or formats, as those of a topic; bytes where they are left out. Its changes go to
+        the compacted topic `APP.table.NAME`, which the app makes at its start if it does not exist.
+
+        Raises:
+            ConfigError: the name is not one for a topic, or the app has a table of this name; a type can't be written.
+        """
+        checks.topic("a table", "name", f"{self.name}.table.{name}")
+        if name in self.tables:
+            raise ConfigError(f"app {self.name!r} has a table {name!r} already", "table")
+        table = Table[Any, Any](name, Topic(f"{self.name}.table.{name}"), key, value, self.format, self.schemas)
+        self.tables[name] = table
+        return table
+
+    def reference(self, topic: str, *, key: Any = None, value: Any = None) -> ReferenceTable[Any, Any]:
+        """Returns a table that others write, in this compacted topic, for routes that name it (`tables=[…]`).
+
+        `key` and `value` are types or formats; those of the topic (`awoke.Topic`), or else bytes, where they are left
+        out.
+
+        Raises:
+            ConfigError: the name is not one of a topic; a type can't be read.
+        """
+        named = topic if isinstance(topic, Topic) else Topic(topic)
+        said = (named.key if key is None else key, named.value if value is None else value)
+        return ReferenceTable(str(named), named, *said, self.format, self.schemas)
 
     @property
     def topics(self) -> DeclaredTopics:

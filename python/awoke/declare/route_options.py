@@ -13,6 +13,7 @@ from awoke.declare.incoming import Incoming
 from awoke.declare.starts import Start
 from awoke.errors import ConfigError, DecodeError
 from awoke.preconditions import checks
+from awoke.state.table import KeyedRows
 from awoke.waiting.backoff import Backoff
 
 Where = Callable[[Message[Any, Any]], bool]
@@ -157,6 +158,9 @@ class RouteOptions(TypedDict, total=False):
     Each group has a member of its own, and gets all messages."""
     partitions: Sequence[int] | None
     """The partitions that each process reads by itself, without a member of a group; None: a group assigns them."""
+    tables: Sequence[KeyedRows[Any, Any]] | None
+    """The tables (`App.table`) whose rows the function reads and writes, in the transaction of its results and its
+    offsets: `exactly_once` is implied. And references (`App.reference`), whose rows it reads."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
@@ -188,6 +192,7 @@ def check_kinds(topic: str, options: RouteOptions, output: object) -> None:
         raise ConfigError(f"{owner}: group={group!r} is no name of a consumer group, as group='billing' is", "group")
     checks.kind(owner, "partitions", options.get("partitions"), Sequence, "[0, 3]")
     checks.kind(owner, "incoming", options.get("incoming"), Sequence, "[measure]")
+    checks.kind(owner, "tables", options.get("tables"), Sequence, "[totals]")
     checks.kind(owner, "dead_letter", options.get("dead_letter"), str, f"'{topic}.dead'")
     for each in output if isinstance(output, Sequence) and not isinstance(output, str) else [output]:
         checks.kind(owner, "output", each, str, f"'{topic}.out'")

@@ -28,6 +28,7 @@ from awoke.payloads.formats.format import BYTES, Format, decoder_of, decoders_of
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
 from awoke.preconditions import checks
+from awoke.state.table import KeyedRows, Table
 
 BATCH_TIME_S = 1.0
 """The time that a batch of a class without a `batch` option takes at most, about."""
@@ -103,7 +104,9 @@ class Route:
         if not isinstance(self.concurrency, Concurrency):
             text = f"route {topic!r}: concurrency is made by awoke.by_key(16) or the like, not {self.concurrency!r}"
             raise ConfigError(text, "concurrency")
-        self.is_exactly_once = bool(options.get("exactly_once", False))
+        self.tables = list(options.get("tables") or ())
+        """The tables whose rows its function reads and writes."""
+        self.is_exactly_once = bool(options.get("exactly_once", bool(self.written_tables)))
         self.outputs = [own.output] if isinstance(own.output, str) else list(own.output or ())
         """The topics that results are sent to; each result that does not say another one goes to the first."""
         self.output = self.outputs[0] if self.outputs else None
@@ -196,6 +199,7 @@ class Route:
             raise ConfigError(text, "concurrency")
         self._check_tick()
         self._check_plain()
+        self._check_tables(options)
         self._check_exactly_once()
         self._check_own_thread()
         if own.offsets not in {"auto", "manual"}:
@@ -221,11 +225,36 @@ class Route:
             if function is not None:
                 handlers.check_plain(function, f"route {self.topic!r}: {name}")
 
+    def _check_tables(self, options: RouteOptions) -> None:
+        if not self.tables:
+            return
+        text = None
+        unknown = [each for each in self.tables if not isinstance(each, KeyedRows)]
+        if unknown:
+            text = f"are made by app.table(…) or app.reference(…), not {unknown[0]!r}"
+        elif len({table.name for table in self.tables}) < len(self.tables):
+            text = "names a table twice"
+        elif not self.written_tables:
+            return
+        elif options.get("exactly_once") is False:
+            text = "and exactly_once=False do not go together: a row is committed with the offset of its message"
+        elif self.consumer is not None:
+            text = "are of functions: a class sends in transactions of its own"
+        elif self.concurrency.by not in ("partition", "key"):
+            text = "go with by_key(…), or one job of a partition at a time: one job at a time may change a row"
+        if text is not None:
+            raise ConfigError(f"route {self.topic!r}: tables {text}", "tables")
+
+    @property
+    def written_tables(self) -> list[Table[Any, Any]]:
+        """Those of the tables that its function writes."""
+        return [table for table in self.tables if isinstance(table, Table)]
+
     def _check_exactly_once(self) -> None:
         if not self.is_exactly_once:
             return
         text = None
-        if self.consumer is None and self.output is None:
+        if self.consumer is None and self.output is None and not self.written_tables:
             text = "is about an output, and there is none; what user code does elsewhere may happen twice"
         elif self.is_ordered:
             text = "and ordered=True do not go together: a job's results leave in one transaction with its offsets"

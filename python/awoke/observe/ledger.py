@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ import msgspec
 if TYPE_CHECKING:
     import asyncio  # A supervisor has a ledger, too, and loads neither an event loop nor a Kafka client.
 
-    from awoke._native import Message
+    from awoke._native import JobRows, Message
 
 LEAK_GRACE_S = 0.5
 """A thread that ends this much later than its owner does not count as leaked."""
@@ -69,6 +69,8 @@ class Acting(msgspec.Struct, eq=False):
     """The message that the job's handler is called with now. Only what runs itself may ask: see `is_here`."""
     failed_in: Context | None = None
     """The context of the message that has failed: what is told about it is told in there."""
+    rows: Mapping[str, JobRows] | None = None
+    """The rows of the tables that the job's route names, by the name of the table."""
 
     def is_here(self) -> bool:
         """Tells whether the caller is what runs, and not a task or another thread that it has started.

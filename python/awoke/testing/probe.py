@@ -155,6 +155,10 @@ class Probe:
         """Returns messages of a topic, as `sent`."""
         return await asyncio.to_thread(self.sent, topic, n, timeout_s=timeout_s)
 
+    def table(self, name: str) -> dict[Any, Any]:
+        """Returns the committed rows of one of the app's tables, as a dictionary. Does not block: wait with `idle`."""
+        return self.app.tables[name].committed()
+
     def _named(self, topic: str) -> str:
         """Returns the app's object of this topic, which knows its types."""
         written = [each for route in self.app.all_routes for each in route.topics_out]

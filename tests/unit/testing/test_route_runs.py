@@ -403,3 +403,19 @@ def test_generators_send_all_that_they_yield(app: awoke.App) -> None:
 
     run = testing.run_route(app, "orders", [b""]).check()
     assert run.values("out") == [b"a", b"b"]
+
+
+def test_a_table_keeps_what_messages_before_a_failure_wrote(app: awoke.App) -> None:
+    counts = app.table("counts", key=str, value=int)
+    seen: list[int] = []
+
+    @app.on("orders", tables=[counts], retry=awoke.Retry(attempts=2))
+    def count(message: awoke.Message[Order]) -> None:
+        counts["all"] = counts.get("all", 0) + 1
+        seen.append(counts["all"])
+        if message.value.id == 2 and message.attempt == 1:
+            raise Broken
+
+    run = testing.run_route(app, "orders", [testing.message(Order(number)) for number in (1, 2, 3)])
+    assert run.state == "completed"
+    assert seen == [1, 2, 2, 3]

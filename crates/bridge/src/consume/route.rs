@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use crate::consume::Scheduler;
 use crate::errors::Result;
+use crate::state::Table;
 use crate::values::duration;
 
 /// One topic and the settings of its partitions.
@@ -24,7 +25,8 @@ impl Route {
     #[pyo3(signature = (
         topic, scheduler, *, messages_max, bytes_max, wait_max_s=None, delay_s=None, rate_per_s=None, weight=1,
         tick_every_s=None, start=None, concurrency=None, is_transactional=false, request_clock_skew_s=None,
-        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None, number=0, partitions=None
+        turn_max_s=None, batch_time_max_s=None, stores_by_hand=false, jobs_max=None, number=0, partitions=None,
+        tables=None
     ))]
     fn new(
         topic: String,
@@ -46,6 +48,7 @@ impl Route {
         jobs_max: Option<usize>,
         number: u64,
         partitions: Option<Vec<i32>>,
+        tables: Option<Vec<PyRef<'_, Table>>>,
     ) -> Result<Self> {
         let flow = engine::Flow {
             limits: engine::PullLimits { messages_max, bytes_max },
@@ -65,6 +68,7 @@ impl Route {
             concurrency: concurrency.map(|lanes| lanes.settings(expiry.clone())).transpose()?,
             is_transactional,
             route_number: number,
+            tables: tables.unwrap_or_default().iter().map(|table| Arc::clone(&table.inner)).collect(),
         };
         let start = start.map(|(word, number)| engine::StartAt::of(&word, number)).transpose()?;
         let partitions = partitions.unwrap_or_default();

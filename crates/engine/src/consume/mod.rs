@@ -24,6 +24,7 @@ mod pace;
 mod partition_queue;
 mod progress;
 mod reader;
+mod restore;
 mod route;
 mod scheduler;
 mod shared_job;

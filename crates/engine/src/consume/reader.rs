@@ -12,7 +12,7 @@ use super::open_partitions::OpenPartitions;
 use super::partition_queue::{PartitionContext, PartitionQueue, PartitionSettings};
 use super::{PartitionScheduler, StartAt, Work};
 use crate::clock::Deadline;
-use crate::events::EventBox;
+use crate::events::{EventBox, What};
 use crate::kafka::{
     Batch, Client, ClientConfig, ClientOptions, Code, Kind, Position, Queue, TopicPartition, TopicPartitionList,
 };
@@ -92,20 +92,58 @@ impl Reader {
         let notifier: Arc<dyn Notifier> = Arc::<EventFd>::clone(notifier);
         loop {
             match self.scheduler.next_work_or_notify(&notifier).0 {
-                Some(Work::Job(mut job)) => {
-                    let batch = Arc::clone(job.batch());
-                    job.complete()?;
-                    return Ok(Some(Read::Batch(batch)));
+                None => return self.check_allowed().map(|()| None),
+                Some(work) => {
+                    if let Some(read) = self.read_of(work)? {
+                        return Ok(Some(read));
+                    }
                 }
-                Some(Work::EndOfPartition(partition)) => {
-                    return Ok(Some(Read::EndOfPartition(partition.topic_partition().clone())));
-                }
-                Some(Work::Closed) => return Ok(Some(Read::Closed)),
-                Some(Work::Hook(hook)) => hook.finish(),
-                Some(Work::AssignLanes(_)) => (), // A reader has no lanes.
-                Some(Work::TimedOut) | None => return self.check_allowed().map(|()| None),
             }
         }
+    }
+
+    /// Returns what work is to the caller of the reader; `None` if it is nothing.
+    fn read_of(&self, work: Work) -> Result<Option<Read>> {
+        Ok(match work {
+            Work::Job(mut job) => {
+                let batch = Arc::clone(job.batch());
+                job.complete()?;
+                Some(Read::Batch(batch))
+            }
+            Work::EndOfPartition(partition) => Some(Read::EndOfPartition(partition.topic_partition().clone())),
+            Work::Closed => Some(Read::Closed),
+            Work::Hook(hook) => {
+                hook.finish();
+                None
+            }
+            Work::AssignLanes(_) => None, // A reader has no lanes.
+            Work::TimedOut => self.check_allowed().map(|()| None)?,
+        })
+    }
+
+    /// Returns what there is to read next; `None` at the deadline. Blocks the calling thread until there is something,
+    /// or the reader is closed.
+    ///
+    /// # Errors
+    /// [`Error::Kafka`]: the client may not read a partition.
+    pub(super) fn next(&self, deadline: &Deadline) -> Result<Option<Read>> {
+        loop {
+            let read = self.read_of(self.scheduler.next_work_of_reader(deadline))?;
+            if read.is_some() || deadline.has_passed() {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// One past the last record of a partition that was read, control records included. Does not block.
+    pub(super) fn position(&self, at: &TopicPartition) -> Option<i64> {
+        let mut list = TopicPartitionList::of(std::slice::from_ref(at)).ok()?;
+        self.client.position(&mut list).map(|position| position.offset)
+    }
+
+    /// Puts an event of the reader's client into its event box.
+    pub(super) fn emit(&self, what: What) {
+        self.client.emit(what);
     }
 
     /// One past the last message of a partition, as the last fetch saw it; `None` before. Does not block.

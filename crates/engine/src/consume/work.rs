@@ -53,6 +53,11 @@ impl PartitionScheduler {
     /// closes.
     pub fn next_work(&self, deadline: &Deadline) -> Work {
         clock::mark_job_thread();
+        self.next_work_of_reader(deadline)
+    }
+
+    /// Returns the next work, as `next_work`, on a thread that runs no jobs of an app's.
+    pub(super) fn next_work_of_reader(&self, deadline: &Deadline) -> Work {
         loop {
             if let Some(work) = self.begin(self.next(deadline)) {
                 return work;

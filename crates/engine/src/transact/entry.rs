@@ -1,9 +1,11 @@
 //! The records and the offset of one job inside a shared transaction.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::consume::{PartitionQueue, SharedJob};
 use crate::produce::OwnedRecord;
+use crate::state::{TablePartition, Written};
 use crate::wake::Completion;
 use crate::{Error, Result};
 
@@ -17,6 +19,8 @@ pub(super) type RecordOffset = Box<dyn Fn() -> Result<()> + Send>;
 pub struct TransactionEntry {
     pub(super) partition: Arc<PartitionQueue>,
     pub(super) records: Vec<OwnedRecord>,
+    /// The tables whose rows are among the records, with their places.
+    rows: Vec<(Arc<TablePartition>, Range<usize>)>,
     record_offset: RecordOffset,
     pub(super) is_offset_recorded: bool,
     /// Why it cannot be committed any more: its job has ended, or its partition was revoked.
@@ -34,8 +38,23 @@ impl TransactionEntry {
         records: Vec<OwnedRecord>,
         record_offset: Box<dyn Fn() -> Result<()> + Send>,
     ) -> Self {
-        let committed = Arc::default();
-        Self { partition, records, record_offset, is_offset_recorded: false, void: None, is_alone: false, committed }
+        Self {
+            partition,
+            records,
+            rows: Vec::new(),
+            record_offset,
+            is_offset_recorded: false,
+            void: None,
+            is_alone: false,
+            committed: Arc::default(),
+        }
+    }
+
+    /// Adds the rows that the job has written in a table: they are in the table when the transaction is committed.
+    pub fn add_rows(&mut self, table: Arc<TablePartition>, written: Vec<Written>) {
+        let first = self.records.len();
+        self.records.extend(table.records(written));
+        self.rows.push((table, first..self.records.len()));
     }
 
     /// Makes an entry of the records that a job sends, and of its messages up to this offset; `None`: all of them.
@@ -73,6 +92,9 @@ impl TransactionEntry {
     }
 
     pub(super) fn succeed(&self) {
+        for (table, places) in &self.rows {
+            table.commit(&self.records[places.clone()]);
+        }
         self.committed.complete(Ok(()));
     }
 

@@ -73,8 +73,8 @@ struct State {
     /// Partitions in which a seek or a truncation has allowed messages to run again.
     rewound: BTreeSet<TopicPartition>,
     truncated: BTreeSet<TopicPartition>,
-    /// The topics of exactly-once routes.
-    exactly_once: BTreeMap<Arc<str>, Order>,
+    /// The topics of exactly-once routes, and whether these have a table.
+    exactly_once: BTreeMap<Arc<str>, (Order, bool)>,
 }
 
 impl Checks {
@@ -94,16 +94,17 @@ impl Checks {
     }
 
     /// Has the results of a topic checked. A message of it is done when a reader of committed messages sees its result.
-    pub fn note_exactly_once(&self, topic: &str, order: Order) {
-        self.state().exactly_once.insert(topic.into(), order);
+    pub fn note_exactly_once(&self, topic: &str, order: Order, has_table: bool) {
+        self.state().exactly_once.insert(topic.into(), (order, has_table));
     }
 
-    /// Notes the results that are visible now. Returns the order of an exactly-once route.
-    fn note_visible(&self, topic: &str) -> Option<Order> {
+    /// Notes the results that are visible now. Returns the order of an exactly-once route, and whether it
+    /// has a table.
+    fn note_visible(&self, topic: &str) -> Option<(Order, bool)> {
         let mut state = self.state();
-        let order = state.exactly_once.get(topic).copied()?;
+        let found = state.exactly_once.get(topic).copied()?;
         state.done.extend(results::visible(&self.cluster, topic));
-        Some(order)
+        Some(found)
     }
 
     /// Allows the messages of a partition to run again.
@@ -200,8 +201,11 @@ impl Checks {
         let records = self.cluster.records(at);
         let order = self.note_visible(&at.topic);
         let mut state = self.state();
-        if let Some(order) = order.filter(|_| !state.rewound.contains(at)) {
+        if let Some((order, has_table)) = order.filter(|_| !state.rewound.contains(at)) {
             results::check(&self.cluster, at, order, committed);
+            if has_table {
+                results::check_rows(&self.cluster, at, order);
+            }
         }
         let before = state.committed.insert(at.clone(), committed.offset).unwrap_or(0);
         let is_back = committed.offset < before && !state.rewound.contains(at);

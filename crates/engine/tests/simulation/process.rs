@@ -21,7 +21,7 @@ pub struct Process {
 impl Process {
     pub fn start(world: &Arc<World>, number: usize) -> Self {
         let scheduler = Arc::new(PartitionScheduler::default());
-        let transactions = Arc::new(Transactions::default());
+        let transactions = Arc::new(Transactions::new(world.tables()));
         if world.has_transactions() {
             transactions.start(world, number);
         }
@@ -30,7 +30,7 @@ impl Process {
                 (Arc::clone(world), Arc::clone(&scheduler), Arc::clone(&transactions));
             spawn("worker", move || work(&world, &scheduler, &transactions));
         }
-        let member = world.join(&scheduler, transactions.weak(), number);
+        let member = world.join(&scheduler, &transactions, number);
         Self { member, scheduler, number, transactions }
     }
 
@@ -61,7 +61,7 @@ impl Process {
             self.transactions.close();
             self.transactions.start(world, self.number);
         }
-        self.member = world.join(&self.scheduler, self.transactions.weak(), self.number);
+        self.member = world.join(&self.scheduler, &self.transactions, self.number);
     }
 
     /// Starts again if another producer has taken the transactional id.

@@ -3,13 +3,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use awoke_engine::consume::finished_beyond;
-use awoke_engine::kafka::{Cluster, CommittedOffset, TopicPartition};
+use awoke_engine::kafka::{Cluster, CommittedOffset, LogRecord, TopicPartition};
 
 use crate::checks::{Order, id_of};
 
 /// Returns where the results of a topic go.
 pub fn output_of(topic: &str) -> TopicPartition {
     TopicPartition::new(format!("{topic}-results"), 0)
+}
+
+/// Returns the changelog of the table of a topic's route.
+pub fn changelog_of(topic: &str) -> String {
+    format!("{topic}-rows")
+}
+
+/// Checks that the rows of a partition are what its messages with visible results have written.
+pub fn check_rows(cluster: &Cluster, at: &TopicPartition, order: Order) {
+    let messages = cluster.records(at);
+    let lanes: BTreeMap<_, _> = messages
+        .iter()
+        .map(|each| (id_of(each.value.as_deref().unwrap_or_default()), order.lane(each.key.as_deref())))
+        .collect();
+    let mut expected = BTreeMap::<Vec<u8>, Vec<u8>>::new();
+    for id in visible(cluster, &at.topic) {
+        if let Some(Some(lane)) = lanes.get(&id) {
+            expected.entry(lane.clone()).or_default().extend(id.to_le_bytes());
+        }
+    }
+    let changes = cluster.records(&TopicPartition::new(changelog_of(&at.topic), at.partition));
+    let row = |record: &LogRecord| (record.key.clone().unwrap_or_default(), record.value.clone().unwrap_or_default());
+    let rows: BTreeMap<_, _> = changes.iter().map(|record| row(record)).collect();
+    assert_eq!(rows, expected, "the rows of {at} are not what its messages have written");
 }
 
 /// Returns the numbers of the messages whose results are visible, in the order in which they are read.

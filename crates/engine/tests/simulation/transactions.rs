@@ -1,5 +1,6 @@
 //! The exactly-once routes: what their handlers do, and the transactions of a process.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use awoke_engine::clock::Deadline;
 use awoke_engine::consume::{Job, PartitionQueue, SharedJob};
 use awoke_engine::kafka::ClientConfig;
 use awoke_engine::produce::OwnedRecord;
+use awoke_engine::state::{Table, TablePartition, Writes, Written};
 use awoke_engine::transact::{Committed, TransactionBatcher, TransactionEntry, TransactionLimits};
 use awoke_engine::wake::simulation::{random, spawn, trace};
 
@@ -23,12 +25,19 @@ const TIMEOUT_MS: u64 = 10_000;
 /// The transactions of one process.
 #[derive(Default)]
 pub struct Transactions {
+    /// The tables of the process, by the topic of their route.
+    pub tables: BTreeMap<String, Arc<Table>>,
     batcher: Mutex<Option<Arc<TransactionBatcher>>>,
     /// Another producer has taken the transactional id: the process ends, and starts again.
     is_fenced: AtomicBool,
 }
 
 impl Transactions {
+    /// Makes those of a process with these tables; they begin with `start`.
+    pub fn new(tables: BTreeMap<String, Arc<Table>>) -> Self {
+        Self { tables, ..Self::default() }
+    }
+
     /// Starts the batcher. Where no other process can have the id, it is a new one each time.
     pub fn start(&self, world: &World, process: usize) {
         let is_alone = world.is_alone;
@@ -81,9 +90,28 @@ impl Transactions {
         let record =
             |message: &Handled| OwnedRecord::plain(Arc::clone(&topic), Some(world.result_of(message.id)), None);
         let records = messages.iter().map(record).collect();
-        let entry = TransactionEntry::of_job(job, records, Some(messages.last()?.offset)).ok()?;
+        let mut entry = TransactionEntry::of_job(job, records, Some(messages.last()?.offset)).ok()?;
+        let tables = &self.tables;
+        if let Some(table) = tables.get(&*at.topic_partition().topic).and_then(|table| at.table(table)) {
+            entry.add_rows(Arc::clone(table), written(table, messages));
+        }
         self.batcher()?.submit(entry).ok()
     }
+}
+
+/// Returns the rows that messages write: each adds its number to the row of its lane.
+fn written(table: &TablePartition, messages: &[Handled]) -> Vec<Written> {
+    assert!(table.is_restored(), "a job has begun before its table was restored");
+    let mut writes = Writes::default();
+    for message in messages {
+        let Some(lane) = &message.lane else { continue };
+        let of_job = writes.get(lane).map(|row| row.map(<[u8]>::to_vec));
+        let committed = || table.with_rows(|rows| rows.get(lane).map(<[u8]>::to_vec));
+        let mut row = of_job.unwrap_or_else(committed).unwrap_or_default();
+        row.extend(message.id.to_le_bytes());
+        writes.set(message.offset, lane, Some(&row));
+    }
+    writes.until(None)
 }
 
 /// As the strategy of an exactly-once function: the job ends when its results and its offset are committed.

@@ -1,8 +1,8 @@
 //! One simulated world: a cluster, a topic for each kind of route, members, workers, faults.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use awoke_engine::consume::{
@@ -11,13 +11,14 @@ use awoke_engine::consume::{
 };
 use awoke_engine::events::{EventBox, event_box};
 use awoke_engine::kafka::{ClientConfig, Cluster, Faults, TOO_LARGE, TopicPartition};
-use awoke_engine::transact::TransactionBatcher;
+use awoke_engine::state::Table;
 use awoke_engine::wake::simulation::{pass_time, random, spawn, trace};
 
 use crate::chaos;
 use crate::checks::{Checks, Handled, Order};
 use crate::process::Process;
-use crate::results::output_of;
+use crate::results::{changelog_of, output_of};
+use crate::transactions::Transactions;
 
 /// After this time everything is done, or never will be. It is less than a third of `max.poll.interval.ms`, at which a
 /// member comes up by itself and so hides a lost wake-up.
@@ -43,6 +44,8 @@ struct RouteKind {
     style: Style,
     order: Order,
     settings: PartitionSettings,
+    /// Its jobs write rows of a table.
+    has_table: bool,
 }
 
 /// One simulated world.
@@ -78,7 +81,10 @@ impl World {
             cluster.create(&route.topic, count);
             if route.style == Style::ExactlyOnce {
                 cluster.create(&output_of(&route.topic).topic, 1);
-                checks.note_exactly_once(&route.topic, route.order);
+                if route.has_table {
+                    cluster.create(&changelog_of(&route.topic), count);
+                }
+                checks.note_exactly_once(&route.topic, route.order, route.has_table);
             }
             partitions.extend((0..count).map(|partition| TopicPartition::new(route.topic.as_str(), partition)));
         }
@@ -204,17 +210,28 @@ impl World {
         open.get(random(open.len() as u64) as usize).map(Arc::clone)
     }
 
+    /// Makes the tables of one process.
+    pub fn tables(&self) -> BTreeMap<String, Arc<Table>> {
+        let with_table = self.routes.iter().filter(|route| route.has_table);
+        let table = |topic: &str| Arc::new(Table::new(topic.to_owned(), &changelog_of(topic), false));
+        with_table.map(|route| (route.topic.clone(), table(&route.topic))).collect()
+    }
+
     /// Has a member join.
     pub fn join(
         &self,
         scheduler: &Arc<PartitionScheduler>,
-        batcher: Option<Weak<TransactionBatcher>>,
+        transactions: &Transactions,
         number: usize,
     ) -> Arc<GroupMember> {
         let route = |(number, kind): (usize, &RouteKind)| Route {
             topic: kind.topic.clone(),
             scheduler: Arc::clone(scheduler),
-            settings: PartitionSettings { route_number: number as u64, ..kind.settings.clone() },
+            settings: PartitionSettings {
+                route_number: number as u64,
+                tables: transactions.tables.get(&kind.topic).cloned().into_iter().collect(),
+                ..kind.settings.clone()
+            },
             start: None,
             partitions: Vec::new(),
         };
@@ -223,6 +240,7 @@ impl World {
         if self.has_static_members {
             config.set("group.instance.id", format!("member{number}"));
         }
+        let batcher = transactions.weak();
         let member = GroupMember::join(&config, routes, self.group, batcher, Arc::clone(&self.events));
         Arc::new(member.expect("the settings are right"))
     }
@@ -286,7 +304,8 @@ fn route(number: u64) -> RouteKind {
     let is_transactional = style == Style::ExactlyOnce;
     let settings =
         PartitionSettings { flow, concurrency, tick_every, is_transactional, ..PartitionSettings::default() };
-    RouteKind { topic: format!("topic{number}"), style, order, settings }
+    let has_table = is_transactional && order != Order::None && random(2) == 0;
+    RouteKind { topic: format!("topic{number}"), style, order, settings, has_table }
 }
 
 fn concurrency(style: Style) -> Concurrency {

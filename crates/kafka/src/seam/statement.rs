@@ -41,6 +41,7 @@ impl Reported for Message {
 const _: fn() -> ClientConfig = ClientConfig::new;
 const _: for<'a> fn(&'a mut ClientConfig, &'static str, String) -> &'a mut ClientConfig = ClientConfig::set;
 const _: for<'a> fn(&'a mut ClientConfig, &str, &str) -> &'a mut ClientConfig = ClientConfig::set_default;
+const _: for<'a> fn(&'a mut ClientConfig, &str) -> &'a mut ClientConfig = ClientConfig::remove;
 const _: for<'a> fn(&'a ClientConfig, &str) -> Option<&'a str> = ClientConfig::get;
 const _: fn(&ClientConfig, &str) -> Result<u64> = ClientConfig::effective_number;
 const _: fn(&ClientConfig, &str) -> Result<String> = ClientConfig::effective;

@@ -79,6 +79,8 @@ pub struct Client {
 pub(super) struct ClientState {
     pub(super) group: String,
     pub(super) is_cooperative: bool,
+    /// It reads what is committed, and is told where that ends for now.
+    pub(super) tells_end: bool,
     /// The name under which a static member comes back.
     pub(super) instance: Option<String>,
     /// Assignments that are still to come after a revocation: that of the same rebalance, and of the next one.
@@ -133,8 +135,12 @@ pub(super) struct PartitionState {
     first: Option<i64>,
     /// One past the last record that was pulled.
     pub(super) position: Option<Position>,
-    /// Messages, each with the version of the fetch that it is of: a seek begins another one.
-    pub(super) messages: VecDeque<(u64, Arc<LogRecord>)>,
+    /// Messages, each with the version of the fetch that it is of: a seek begins another one. `None` is the end.
+    pub(super) messages: VecDeque<(u64, Option<Arc<LogRecord>>)>,
+    /// The end that the consumer was told last.
+    pub(super) told_end: Option<i64>,
+    /// The end came since the last pull.
+    pub(super) has_ended: bool,
     version: u64,
     pub(super) listener: Option<Listener>,
 }
@@ -150,6 +156,8 @@ impl Default for PartitionState {
             first: None,
             position: None,
             messages: VecDeque::new(),
+            told_end: None,
+            has_ended: false,
             version: 0,
             listener: None,
         }
@@ -158,7 +166,13 @@ impl Default for PartitionState {
 
 impl PartitionState {
     pub(super) fn put(&mut self, records: impl Iterator<Item = Arc<LogRecord>>) {
-        self.messages.extend(records.map(|record| (self.version, record)));
+        self.messages.extend(records.map(|record| (self.version, Some(record))));
+    }
+
+    /// Tells the end of what is committed.
+    pub(super) fn put_end(&mut self, end: i64) {
+        self.told_end = Some(end);
+        self.messages.push_back((self.version, None));
     }
 
     /// Takes the next message of the present fetch; control records are passed.
@@ -167,6 +181,10 @@ impl PartitionState {
             if version != self.version {
                 continue;
             }
+            let Some(record) = record else {
+                self.has_ended = true;
+                continue;
+            };
             self.first.get_or_insert(record.offset);
             self.position = Some(Position { offset: record.offset + 1, leader_epoch: record.leader_epoch });
             if !record.is_control {
@@ -199,7 +217,8 @@ impl PartitionState {
         if self.is_fetching && self.next_fetch >= position.offset {
             // After a truncation, messages before the position may wait to be pulled: they come again, too.
             let unread = self.messages.iter().filter(|(version, _)| *version == self.version);
-            let unread = unread.map(|(_, record)| record.offset).min().unwrap_or(self.next_fetch);
+            let unread =
+                unread.filter_map(|(_, record)| Some(record.as_ref()?.offset)).min().unwrap_or(self.next_fetch);
             self.version += 1;
             self.next_fetch = (position.offset - messages).max(first).min(unread);
         }
@@ -234,7 +253,15 @@ impl Client {
             let main_queue = state.queues.len() - 1;
             let group = if kind == Kind::Consumer { group.clone() } else { String::new() };
             let instance = config.get("group.instance.id").map(ToOwned::to_owned);
-            state.clients.push(ClientState { group, is_cooperative, instance, main_queue, ..ClientState::default() });
+            let tells_end = config.get("enable.partition.eof") == Some("true");
+            state.clients.push(ClientState {
+                group,
+                is_cooperative,
+                tells_end,
+                instance,
+                main_queue,
+                ..ClientState::default()
+            });
             (state.clients.len() - 1, main_queue)
         };
         let (end_txns, birthplace, on_renewed) = (options.end_txns, Birthplace::here(), OnceLock::new());

@@ -83,6 +83,8 @@ enum Action {
     AnswerQuestion(usize),
     EndLate(usize),
     Expire(String),
+    /// Write the markers of a transaction.
+    Mark(usize),
 }
 
 thread_local! {
@@ -305,8 +307,10 @@ impl State {
                 if partition.is_assigned && !partition.is_fetching {
                     actions.push(Action::BeginFetching(id, at.clone()));
                 }
-                let end = self.logs.get(at).map_or(0, Log::end);
-                if partition.is_fetching && partition.next_fetch < end && partition.messages.len() < QUEUE_MAX {
+                let end = if client.tells_end { self.stable_end(at) } else { self.logs.get(at).map_or(0, Log::end) };
+                let is_at_new_end = client.tells_end && partition.next_fetch == end && partition.told_end != Some(end);
+                let has_more = partition.next_fetch < end || is_at_new_end;
+                if partition.is_fetching && has_more && partition.messages.len() < QUEUE_MAX {
                     actions.push(Action::Fetch(id, at.clone()));
                 }
             }
@@ -328,6 +332,7 @@ impl State {
         }
         actions.extend((0..self.transactions.late.len()).map(Action::EndLate));
         actions.extend(self.transactions.expired().map(Action::Expire));
+        actions.extend((0..self.transactions.unmarked.len()).map(Action::Mark));
         actions
     }
 
@@ -343,8 +348,31 @@ impl State {
             Action::AnswerQuestion(id) => self.answer_question(id, &mut calls),
             Action::EndLate(index) => self.end_late(index, &mut calls),
             Action::Expire(id) => self.expire(&id),
+            Action::Mark(index) => {
+                self.transactions.unmarked.swap_remove(index);
+            }
         }
         calls
+    }
+
+    /// Fetches what is committed, and tells the end of it.
+    fn fetch_committed(&mut self, id: usize, at: &TopicPartition, calls: &mut Calls) {
+        let (stable_end, Some(log)) = (self.stable_end(at), self.logs.get(at)) else { return };
+        let Some(partition) = self.clients[id].partitions.get(at) else { return };
+        let first = partition.next_fetch.max(0);
+        let end = stable_end.min(first + 1 + simulation::random(FETCH_MAX) as i64);
+        let records = self.committed_only(log.records[first as usize..end as usize].iter().cloned());
+        simulation::trace(|| format!("client {id} fetches {at} from {first} to {end}, committed to {stable_end}"));
+        let Some(partition) = self.clients[id].partitions.get_mut(at) else { return };
+        partition.next_fetch = end;
+        let was_empty = partition.messages.is_empty();
+        partition.put(records.into_iter());
+        if end == stable_end {
+            partition.put_end(end);
+        }
+        if was_empty && let Some(listener) = &partition.listener {
+            calls.listeners.push(Arc::clone(listener));
+        }
     }
 
     fn begin_fetching(&mut self, id: usize, at: &TopicPartition) {
@@ -361,7 +389,28 @@ impl State {
         partition.next_fetch = offset;
     }
 
+    /// Returns where the first transaction of a partition begins that is open, or whose marker is missing; or else its
+    /// end.
+    fn stable_end(&self, at: &TopicPartition) -> i64 {
+        let Some(log) = self.logs.get(at) else { return 0 };
+        let open = log.records.iter().find(|record| self.transactions.is_undecided(record.transaction));
+        open.map_or(log.end(), |record| record.offset)
+    }
+
+    /// Returns the records of a fetch as a reader of what is committed gets them: it passes those of aborted
+    /// transactions, as it does markers.
+    fn committed_only(&self, records: impl Iterator<Item = Arc<LogRecord>>) -> Vec<Arc<LogRecord>> {
+        let passed = |record: Arc<LogRecord>| {
+            let is_aborted = record.transaction > 0 && !self.transactions.is_committed(record.transaction);
+            if is_aborted { Arc::new(record.as_control()) } else { record }
+        };
+        records.map(passed).collect()
+    }
+
     fn fetch(&mut self, id: usize, at: &TopicPartition, calls: &mut Calls) {
+        if self.clients[id].tells_end {
+            return self.fetch_committed(id, at, calls);
+        }
         let Some(log) = self.logs.get(at) else { return };
         let Some(partition) = self.clients[id].partitions.get_mut(at) else { return };
         let first = partition.next_fetch.max(0);

@@ -37,6 +37,12 @@ impl ClientConfig {
         self
     }
 
+    /// Takes a property back.
+    pub fn remove(&mut self, property: &str) -> &mut Self {
+        self.properties.remove(property);
+        self
+    }
+
     /// Sets a property that the caller has not set.
     pub fn set_default(&mut self, property: &str, value: &str) -> &mut Self {
         self.properties.entry(property.to_owned()).or_insert_with(|| value.to_owned());

@@ -29,6 +29,22 @@ pub struct LogRecord {
     pub transaction: u64,
 }
 
+impl LogRecord {
+    /// Returns the record as one that no consumer gets.
+    pub(super) const fn as_control(&self) -> Self {
+        Self {
+            offset: self.offset,
+            key: None,
+            value: None,
+            headers: Vec::new(),
+            timestamp_ms: self.timestamp_ms,
+            leader_epoch: self.leader_epoch,
+            is_control: true,
+            transaction: self.transaction,
+        }
+    }
+}
+
 /// The content of a record that is appended.
 #[derive(Default)]
 pub(super) struct Content {

@@ -289,7 +289,17 @@ impl Queue {
             is_exhausted = self.take(&mut taken, messages_max, bytes_max);
         }
         self.client.cluster.wake();
-        Pull { batch: Batch::new(at.clone(), taken), is_exhausted, errors: Vec::new() }
+        Pull { batch: Batch::new(at.clone(), taken), is_exhausted, errors: self.take_end() }
+    }
+
+    /// Takes the end of what is committed, if it came.
+    fn take_end(&self) -> Vec<FetchError> {
+        let Place::Messages(at) = &self.place else { return Vec::new() };
+        let mut state = self.client.cluster.state();
+        let partition = state.clients[self.client.id].partitions.get_mut(at);
+        let has_ended = partition.is_some_and(|partition| std::mem::take(&mut partition.has_ended));
+        let end = FetchError { code: Code::PARTITION_EOF, text: String::new(), offset: -1 };
+        has_ended.then_some(end).into_iter().collect()
     }
 
     /// Returns whether the queue was seen empty.

@@ -43,6 +43,8 @@ pub(super) struct Coordinator {
     /// Transactions that were committed, by their numbers.
     committed: BTreeMap<u64, bool>,
     numbers: u64,
+    /// Transactions that are decided, and whose markers are not written in all partitions yet.
+    pub(super) unmarked: Vec<u64>,
     /// Requests to end a transaction that have not arrived: the id, the epoch, and whether it commits.
     pub(super) late: Vec<(String, u64, bool)>,
 }
@@ -70,6 +72,11 @@ impl Coordinator {
         self.ids.values().any(|id| id.open.as_ref().is_some_and(|open| open.number == number))
     }
 
+    /// Returns whether readers of what is committed stop before the records of a transaction.
+    pub(super) fn is_undecided(&self, number: u64) -> bool {
+        self.unmarked.contains(&number) || self.is_open(number)
+    }
+
     pub(super) fn is_committed(&self, number: u64) -> bool {
         self.committed.get(&number).copied().unwrap_or(false)
     }
@@ -94,6 +101,7 @@ impl Coordinator {
     fn end(&mut self, id: &str, commits: bool) -> Vec<(String, Entry)> {
         let Some(open) = self.ids.get_mut(id).and_then(|id| id.open.take()) else { return Vec::new() };
         self.committed.insert(open.number, commits);
+        self.unmarked.push(open.number);
         if commits { open.offsets } else { Vec::new() }
     }
 }
@@ -158,6 +166,7 @@ impl Client {
         state.clients[self.id].epoch = epoch;
         drop(state);
         self.cluster.announce(calls);
+        self.cluster.wake();
         Ok(())
     }
 
@@ -257,6 +266,7 @@ impl Client {
         }
         drop(state);
         self.cluster.announce(calls);
+        self.cluster.wake();
         if reply == Reply::Done {
             if let Some(counts) = &self.end_txns {
                 counts.note_answered();

@@ -12,8 +12,10 @@ from functools import partial
 from typing import Any
 
 from awoke._native import Job, Message, PendingStep
+from awoke.declare.handlers import check_ran, is_unfinished
 from awoke.declare.routing import Route
 from awoke.errors import AwokeError, ClosedError, FencedError, ProducerFenced
+from awoke.observe.ledger import acting
 from awoke.runtime.failures.recovery import Recovery, narrow
 from awoke.runtime.jobs.instances import PerBatch
 from awoke.runtime.jobs.message_loop import NOTHING, Send, Strategy, unsent
@@ -70,14 +72,18 @@ class ExactlyOnce(Strategy[TransactionEntry]):
     """The strategy of a route with a function: results are kept until all messages are handled, or one fails."""
 
     def __init__(self, route: Route, context: OutputContext, transactions: JobTransactions) -> None:
-        assert route.output is not None
+        self._name, self._tables = route.name, route.written_tables
         self._output, self._is_traced, self._transactions = route.output, context.tracer is not None, transactions
         self._outputs = Outputs(route, context.tracer)
 
     def begin(self, job: Job) -> tuple[TransactionEntry, Container[type], Send]:
         """Returns an entry for the results of a job."""
         entry = self._transactions.begin(job)
-        if not entry.is_direct:
+        if self._tables:
+            current = acting.get()
+            assert current is not None
+            current.rows = entry.rows_of(self._tables, job)
+        if not entry.is_direct or self._output is None:
             return entry, NOTHING, unsent
         return entry, self._outputs.plain, partial(entry.add_result, self._output)
 
@@ -87,6 +93,10 @@ class ExactlyOnce(Strategy[TransactionEntry]):
 
     def take(self, entry: TransactionEntry, message: Message[Any], result: Any) -> None:
         """Adds what is more than a value, or passes middleware; within a span it was made before."""
+        if self._output is None:
+            if is_unfinished(type(result)):  # type: ignore[arg-type]
+                check_ran(result, self._name)
+            return
         answer = result if self._is_traced else self.make(message, result)
         if answer is not None:
             add_answer(entry, self._output, answer)

@@ -449,4 +449,5 @@ def engine_route(route: Route, settings: Settings, scheduler: _native.Scheduler)
         jobs_max=route.jobs_max,
         number=route.number,
         partitions=list(route.partitions),
+        tables=[table.native for table in route.tables],
     )

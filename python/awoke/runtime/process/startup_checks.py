@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from awoke.admin import Admin, TopicInfo
 from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
@@ -16,6 +18,7 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.context import RunnableApp
 from awoke.settings import Settings, embedded
+from awoke.state.table import COMPACTED, Table
 from awoke.waiting.time import monotonic_s
 
 UNKNOWN_TOPIC = 3
@@ -55,16 +58,48 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
         differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
     _report(app, settings, [row for each in differences for row in each.rows()])
     counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
+    changelogs: dict[str, int] = {}
     for route in app.all_routes:
         _check_partitions(route, counts)
+        for table in route.tables:
+            name = str(table.changelog)
+            if isinstance(table, Table):
+                changelogs[name] = counts[route.topic]
+            elif len(described[name].partitions) != counts[route.topic]:
+                found, own = len(described[name].partitions), counts[route.topic]
+                text = f"topic {name!r} of a reference has {found} partitions, and {route.topic!r} has {own}"
+                raise ConfigError(f"{text}: rows would not be found under their keys", "tables")
+    if changelogs:
+        _ensure_changelogs(settings, changelogs)
     return counts
 
 
+def _ensure_changelogs(settings: Settings, partitions: Mapping[str, int]) -> None:
+    """Makes the changelogs that do not exist, each with this number of partitions. Blocks.
+
+    Raises:
+        UnknownTopic: One does not exist and can't be made. ConfigError: One has another number of partitions.
+    """
+    kafka = {**settings.kafka, "allow.auto.create.topics": "false"}
+    with Admin(settings=msgspec.structs.replace(settings, kafka=kafka)) as admin:
+        for topic, wanted in partitions.items():
+            try:
+                found = len(admin.describe_topic(topic, settings.startup_timeout_s).partitions)
+            except UnknownTopic:
+                admin.create_topic(topic, partitions=wanted, config=COMPACTED, timeout_s=settings.startup_timeout_s)
+                continue
+            if found != wanted:
+                text = f"changelog {topic!r} has {found} partitions, and the topic of its route has {wanted}"
+                raise ConfigError(f"{text}: rows would not be found under their keys", "tables")
+
+
 def _written(app: RunnableApp) -> Iterator[str]:
-    """Yields the topics that routes write to; those of a pattern's routes when it has found topics."""
+    """Yields the topics that routes write to, and those of references; those of a pattern's routes when it has found
+    topics."""
     for group in app.groups.values():
         for route in group.routes.values():
             yield from route.topics_out
+            yield from (str(table.changelog) for table in route.tables if not isinstance(table, Table))
 
 
 def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from awoke import _native
-from awoke._native import Job, Partition, PendingStep
+from awoke._native import Job, JobRows, Partition, PendingStep
 from awoke.declare.routing import Route
 from awoke.errors import ConfigError
 from awoke.payloads.dead_letter import producer_properties
@@ -16,6 +16,7 @@ from awoke.payloads.message import Outgoing, Record, RecordOptions
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware, through
 from awoke.settings import Settings, client_properties
+from awoke.state.table import Table
 
 TIMEOUT_MS = 10_000
 """The broker aborts the transaction of a process that died after this time. Until then it blocks readers of committed
@@ -39,6 +40,14 @@ class TransactionEntry:
         """True where `add_result` may be used: records pass no middleware."""
         self.add_result = self._native.add_result
         """Adds a value under the key of its message. Does not block."""
+
+    def rows_of(self, tables: Iterable[Table[Any, Any]], job: Job) -> dict[str, JobRows]:
+        """Returns the rows of tables as a job sees them, by the names of the tables. They are committed with the rest.
+
+        Does not block. Raises ClosedError when the job has ended.
+        """
+        found = {table.name: self._native.rows_of(table.native, job) for table in tables}
+        return {name: rows for name, rows in found.items() if rows is not None}
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Adds a message. Does not block."""

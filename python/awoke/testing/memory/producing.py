@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar, Unpack, cast
 
@@ -10,6 +11,7 @@ from awoke.errors import ConfigError
 from awoke.payloads.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
 from awoke.produce.middleware import through
 from awoke.runtime.process.context import RunnableApp
+from awoke.state.table import Table
 from awoke.testing.messages import Pairs, headers_of
 
 Value = TypeVar("Value")
@@ -123,14 +125,61 @@ class MemoryProducer:
         return deliver(sent.topic, (sent.partition or 0, offset), timestamp_ms)
 
 
+MemoryTables = defaultdict[tuple[str, int], dict[bytes, bytes]]
+"""The committed rows of each table and partition."""
+
+
+class MemoryRows:
+    """The rows of one partition of a table as one job sees them."""
+
+    def __init__(self, committed: dict[bytes, bytes], *, is_of_lane: bool) -> None:
+        self.is_of_lane = is_of_lane
+        self._committed = committed
+        self._written: list[tuple[int, bytes, bytes | None]] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        """Returns the value of a key; None where there is no row."""
+        return self._all().get(key)
+
+    def set(self, offset: int, key: bytes, value: bytes | None) -> None:
+        """Writes a row for the message of this offset; a value of None deletes it."""
+        self._written.append((offset, key, value))
+
+    def items(self) -> list[tuple[bytes, bytes]]:
+        """Returns all rows."""
+        return list(self._all().items())
+
+    def commit(self, offset: int) -> None:
+        """Keeps what the messages up to this offset have written."""
+        kept = self._all(offset)
+        self._committed.clear()
+        self._committed.update(kept)
+        self._written.clear()
+
+    def _all(self, last: int | None = None) -> dict[bytes, bytes]:
+        rows: dict[bytes, bytes | None] = dict(self._committed)
+        rows |= {key: value for offset, key, value in self._written if last is None or offset <= last}
+        return {key: value for key, value in rows.items() if value is not None}
+
+
 class MemoryEntry:
     """The records of one job, which are sent when it is submitted."""
 
     is_direct = False
 
-    def __init__(self, producer: MemoryProducer) -> None:
-        self._producer = producer
+    def __init__(self, producer: MemoryProducer, tables: MemoryTables) -> None:
+        self._producer, self._tables = producer, tables
         self._records: list[Sent] = []
+        self._rows: list[MemoryRows] = []
+
+    def rows_of(self, tables: Iterable[Table[Any, Any]], job: Job) -> dict[str, MemoryRows]:
+        """Returns the rows of tables as a job sees them, by the names of the tables."""
+        found = {
+            table.name: MemoryRows(self._tables[table.name, job.partition], is_of_lane=job.is_of_lanes)
+            for table in tables
+        }
+        self._rows += found.values()
+        return found
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
         """Adds a message."""
@@ -150,6 +199,8 @@ class MemoryEntry:
             self._producer.keep(each)
         if offset is None:
             *_, offset = job.batch().offsets() or [job.first_offset]
+        for rows in self._rows:
+            rows.commit(offset)
         job.done(offset)
         return Answered(None)
 
@@ -159,10 +210,11 @@ class MemoryTransactions:
 
     def __init__(self, producer: MemoryProducer) -> None:
         self._producer = producer
+        self._tables: MemoryTables = defaultdict(dict)
 
     def entry(self) -> MemoryEntry:
         """Returns an empty entry."""
-        return MemoryEntry(self._producer)
+        return MemoryEntry(self._producer, self._tables)
 
     def commit(self, partition: Partition) -> Answered[None]:
         """Commits the stored offset of a partition."""

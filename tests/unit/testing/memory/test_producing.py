@@ -9,7 +9,7 @@ import pytest
 
 import awoke
 from awoke.payloads.message import Record
-from awoke.testing.memory.producing import Answered, MemoryEntry, MemoryProducer, Sent
+from awoke.testing.memory.producing import Answered, MemoryProducer, MemoryTransactions, Sent
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_what_cant_be_sent_is_refused(producer: MemoryProducer, sent: list[Sent]
 
 
 def test_an_entry_sends_nothing_before_it_is_submitted(producer: MemoryProducer, sent: list[Sent]) -> None:
-    entry = MemoryEntry(producer)
+    entry = MemoryTransactions(producer).entry()
     entry.produce("a", b"x")
     with pytest.raises(awoke.EncodeError):
         entry.produce_all([("a", Record(b"y")), ("a", Record(object()))])

@@ -121,7 +121,7 @@ impl GroupMember {
         let poll_interval = Duration::from_millis(native.effective_number("max.poll.interval.ms")?);
         let is_fixed = routes.iter().any(|route| !route.partitions.is_empty());
         let ownership = Ownership::of(&native, is_fixed)?;
-        let client = consumer(&native, events)?;
+        let client = consumer(&native, Arc::clone(&events))?;
         let fetch_memory = fetch_memory.map(|bytes| FetchMemory::of(&client, bytes));
         let topics: Vec<_> = routes.iter().map(|route| route.topic.clone()).collect();
         let begins_at_end = matches!(native.get("auto.offset.reset"), Some("latest" | "largest" | "end"));
@@ -129,7 +129,7 @@ impl GroupMember {
         if let Some(batcher) = batcher {
             shared.open_partitions.use_batcher(batcher);
         }
-        let member = Member::new(&shared, routes, settings, poll_interval, (fetch_memory, ownership));
+        let member = Member::new(&shared, routes, settings, poll_interval, (fetch_memory, ownership), (config, events));
         shared.client.on_topic_renewed(renewal(&shared.open_partitions));
         if !topics.is_empty() && !is_fixed {
             shared.client.subscribe(&topics)?;

@@ -54,6 +54,7 @@ impl Member {
             self.shared.open_partitions.clear_stuck(&TopicPartition::new(Arc::clone(&at.topic), -1));
         }
         self.share_memory();
+        self.restore_tables(partitions);
         self.report(self.shared.client.assign(&list));
         self.shared.client.emit(What::Assigned(partitions.to_vec()));
         true
@@ -87,6 +88,7 @@ impl Member {
             self.commit_now(deadline);
         }
         self.assignment.close(partitions);
+        self.end_restores();
         self.share_memory();
     }
 

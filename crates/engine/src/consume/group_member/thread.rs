@@ -22,9 +22,10 @@ use crate::consume::assignment::Assignment;
 use crate::consume::committer::Committer;
 use crate::consume::open_partitions::{OpenPartitions, unavailable_topic};
 use crate::consume::partition_queue::PartitionContext;
+use crate::consume::restore::{OnRestored, Restore};
 use crate::consume::route::Route;
-use crate::events::What;
-use crate::kafka::{Code, CommittedOffset, EventKind, FetchMemory, QueueEvent, TopicId, TopicPartition};
+use crate::events::{EventBox, What};
+use crate::kafka::{ClientConfig, Code, CommittedOffset, EventKind, FetchMemory, QueueEvent, TopicId, TopicPartition};
 use crate::{Error, Result};
 
 /// The offsets of partitions that no group assigns are committed again after this time. Brokers keep them for
@@ -48,6 +49,11 @@ pub(super) struct Member {
     pub(super) ownership: Option<Ownership>,
     /// Rebalances that came during another one.
     pub(super) deferred: VecDeque<QueueEvent>,
+    /// The properties of the consumers that restore tables, and where their events go.
+    config: ClientConfig,
+    events: Arc<EventBox>,
+    /// The restores that go on, each of one assignment.
+    restores: Vec<Restore>,
 }
 
 impl Member {
@@ -57,6 +63,7 @@ impl Member {
         settings: GroupSettings,
         poll_interval: Duration,
         (fetch_memory, ownership): (Option<FetchMemory>, Option<Ownership>),
+        (config, events): (&ClientConfig, Arc<EventBox>),
     ) -> Self {
         let queue = Arc::clone(&shared.queue);
         let context = PartitionContext {
@@ -86,6 +93,9 @@ impl Member {
             topic_ids: Cell::default(),
             ownership,
             deferred: VecDeque::new(),
+            config: config.clone(),
+            events,
+            restores: Vec::new(),
         }
     }
 
@@ -113,6 +123,34 @@ impl Member {
         }
         self.shared.close_requests();
         self.committer.abandon();
+        self.restores.drain(..).for_each(Restore::end);
+    }
+
+    /// Reads the changelogs of the tables of partitions that were opened; their hooks and jobs begin afterwards.
+    pub(super) fn restore_tables(&mut self, partitions: &[TopicPartition]) {
+        let opened: Vec<_> = partitions.iter().filter_map(|at| self.assignment.get(at).map(Arc::clone)).collect();
+        let mut tables: Vec<(_, OnRestored)> = Vec::new();
+        for partition in &opened {
+            for table in partition.tables() {
+                let queue = Arc::clone(partition);
+                tables.push((Arc::clone(table), Box::new(move || queue.note_restored())));
+            }
+        }
+        if tables.is_empty() {
+            return;
+        }
+        match Restore::begin(&self.config, tables, &self.events) {
+            Ok(restore) => self.restores.push(restore),
+            Err(error) => {
+                let (code, text) = (error.code(), format!("a table could not be restored: {error}"));
+                self.shared.client.emit(What::Error { code, text, fatal: true });
+            }
+        }
+    }
+
+    /// Ends the restores that are over, or whose partitions were given back.
+    pub(super) fn end_restores(&mut self) {
+        self.restores.extract_if(.., |restore| restore.is_over()).for_each(Restore::end);
     }
 
     /// Commits again what the broker would forget.

@@ -27,6 +27,7 @@ use super::shared_job::SharedLanes;
 use super::{Hook, PartitionScheduler, Turn};
 use crate::Result;
 use crate::kafka::{Batch, Client, Queue, TopicPartition, TopicPartitionList};
+use crate::state::{Table, TablePartition};
 use crate::wake::Completion;
 use seek::{Seek, Start};
 
@@ -91,6 +92,8 @@ pub struct PartitionSettings {
     pub is_transactional: bool,
     /// The number of the route among those of the process.
     pub route_number: u64,
+    /// The tables whose rows its jobs read and write.
+    pub tables: Vec<Arc<Table>>,
 }
 
 /// The fetched messages of one assigned partition.
@@ -129,6 +132,8 @@ pub struct PartitionQueue {
     is_transactional: bool,
     /// The offset that the broker holds, and the text beside it, as far as they are known.
     held: Mutex<Option<(i64, Option<Arc<str>>)>>,
+    /// The tables of the route, each with its partition.
+    tables: Vec<(Arc<Table>, Arc<TablePartition>)>,
     context: PartitionContext,
 }
 
@@ -168,6 +173,7 @@ impl PartitionQueue {
         let new_lanes = |concurrency| Arc::new(Lanes::new(at.clone(), concurrency, Arc::clone(&context.client)));
         let lanes = settings.concurrency.clone().map(new_lanes);
         context.offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
+        let number = at.partition;
         let partition = Arc::new(Self {
             at,
             generation,
@@ -192,9 +198,13 @@ impl PartitionQueue {
             is_position_wrong: AtomicBool::new(false),
             is_transactional: settings.is_transactional,
             held: Mutex::default(),
+            tables: settings.tables.iter().map(|table| (Arc::clone(table), table.open_partition(number))).collect(),
             context,
         });
         partition.open_units(settings);
+        if !partition.tables.is_empty() {
+            partition.scheduler.hold(partition.unit());
+        }
         partition.listen();
         partition.context.open_partitions.add(&partition);
         Ok(partition)
@@ -229,11 +239,34 @@ impl PartitionQueue {
         self.context.open_partitions.remove(self);
         self.queue.stop_listening();
         self.context.offsets.close(&self.at, self.generation);
+        self.tables.iter().for_each(|(table, partition)| table.close_partition(partition));
         self.all_units().for_each(|unit| self.scheduler.close_unit(unit));
         if let Some(lanes) = &self.lanes {
             lanes.reset();
         }
         self.buffer(None);
+    }
+
+    /// Returns whether several of its jobs may run at the same time.
+    pub const fn has_lanes(&self) -> bool {
+        self.lanes.is_some()
+    }
+
+    /// Returns the partition of a table that the route names. Does not block.
+    pub fn table(&self, table: &Arc<Table>) -> Option<&Arc<TablePartition>> {
+        self.tables.iter().find(|(known, _)| Arc::ptr_eq(known, table)).map(|(_, partition)| partition)
+    }
+
+    /// Returns the partitions of the route's tables.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<TablePartition>> {
+        self.tables.iter().map(|(_, partition)| partition)
+    }
+
+    /// Begins with hooks and jobs, if the rows of all tables are there.
+    pub(super) fn note_restored(&self) {
+        if self.tables().all(|table| table.is_restored()) {
+            self.scheduler.release(self.unit());
+        }
     }
 
     /// Notes how long a batch took, where batches are bounded by that.

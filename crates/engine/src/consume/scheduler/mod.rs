@@ -171,10 +171,20 @@ impl<O: Clone, H: Clone> Scheduler<O, H> {
         }
     }
 
+    /// Starts nothing of the unit until `release`, or its withdrawal.
+    pub fn hold(&self, id: UnitId) {
+        self.change(id, |unit| unit.is_held = true);
+    }
+
+    /// Ends `hold`.
+    pub fn release(&self, id: UnitId) {
+        self.change(id, |unit| unit.is_held = false);
+    }
+
     /// Starts no more messages and ticks of the unit; hooks still run.
     pub fn withdraw(&self, id: UnitId) {
         self.change(id, |unit| {
-            unit.is_withdrawn = true;
+            (unit.is_withdrawn, unit.is_held) = (true, false);
             unit.tick = None;
         });
     }

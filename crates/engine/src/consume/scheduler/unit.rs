@@ -103,6 +103,8 @@ pub(super) struct Unit<O, H> {
     pub(super) is_paused: bool,
     /// A retry's back-off: its messages, but not its hooks, wait for this moment.
     pub(super) not_before: Option<Instant>,
+    /// Neither its messages nor its hooks begin before `release`: what its jobs need is not there yet.
+    pub(super) is_held: bool,
     /// Only its hooks run from now on.
     pub(super) is_withdrawn: bool,
     /// Operations that go on for the unit though no worker runs it.
@@ -123,6 +125,7 @@ impl<O, H> Unit<O, H> {
             tick,
             is_paused: false,
             not_before: None,
+            is_held: false,
             is_withdrawn: false,
             pending: 0,
             release_waiter: None,
@@ -149,7 +152,7 @@ impl<O, H> Unit<O, H> {
     /// Returns whether there is something that a worker may do now.
     pub(super) fn has_work(&self, is_quiet: bool) -> bool {
         let has_messages = self.has_messages && !is_quiet && !self.is_paused && self.not_before.is_none();
-        !self.hooks.is_empty() || (!self.is_withdrawn && (has_messages || self.is_tick_due()))
+        !self.is_held && (!self.hooks.is_empty() || (!self.is_withdrawn && (has_messages || self.is_tick_due())))
     }
 
     /// Returns whether its next work counts towards the limit of the class: messages do, hooks and ticks do not.
@@ -299,6 +302,15 @@ mod tests {
         assert_eq!(first.index, second.index);
         assert!(units.get(first).is_none());
         assert_eq!(units.get(second).map(|unit| unit.owner), Some("second"));
+    }
+
+    #[test]
+    fn a_unit_that_is_held_begins_neither_hooks_nor_messages() {
+        let mut unit = Unit::<&str, &str>::new("unit", CLASS, true, None);
+        unit.has_messages = true;
+        unit.hooks.push_back("assigned");
+        unit.is_held = true;
+        assert!(!unit.has_work(false));
     }
 
     #[test]

@@ -1,0 +1,113 @@
+//! Tables, and their rows as one job sees them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use awoke_engine::Error;
+use awoke_engine::state as engine;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::Result;
+
+/// A table: the committed rows of the partitions that this process has.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct Table {
+    pub inner: Arc<engine::Table>,
+}
+
+#[pymethods]
+impl Table {
+    /// Makes a table whose changes go to this topic; or, with `is_followed`, whose rows are those that others write
+    /// there. Opens nothing.
+    #[new]
+    #[pyo3(signature = (name, changelog, is_followed=false))]
+    fn new(name: String, changelog: &str, is_followed: bool) -> Self {
+        Self { inner: Arc::new(engine::Table::new(name, changelog, is_followed)) }
+    }
+
+    /// Returns for each partition that this process has its number, its rows, the bytes of their keys and values, the
+    /// memory that they take, and whether they are restored, in the order of the numbers. Does not block.
+    fn partitions(&self) -> Vec<(i32, usize, usize, usize, bool)> {
+        let describe = |each: &Arc<engine::TablePartition>| {
+            let (rows, size, memory) = each.with_rows(|rows| (rows.len(), rows.size_bytes(), rows.memory_bytes()));
+            (each.number(), rows, size, memory, each.is_restored())
+        };
+        self.inner.partitions().iter().map(describe).collect()
+    }
+
+    /// Returns the committed value of a key; None where there is none. Does not block.
+    ///
+    /// Raises:
+    ///     ClosedError: this process does not have the partition.
+    fn committed<'py>(&self, py: Python<'py>, partition: i32, key: &[u8]) -> Result<Option<Bound<'py, PyBytes>>> {
+        let table = self.inner.partition(partition).ok_or(Error::Closed { what: "partition of the table" })?;
+        Ok(table.with_rows(|rows| rows.get(key).map(|value| PyBytes::new(py, value))))
+    }
+
+    /// Returns the committed rows of a partition, in no order. Does not block.
+    fn committed_items<'py>(&self, py: Python<'py>, partition: i32) -> Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let Some(table) = self.inner.partition(partition) else { return Vec::new() };
+        let pair = |(key, value): (&[u8], &[u8])| (PyBytes::new(py, key), PyBytes::new(py, value));
+        table.with_rows(|rows| rows.iter().map(pair).collect())
+    }
+}
+
+/// The rows of one partition of a table as one job sees them: the committed ones, and above them what the job wrote.
+#[pyclass(frozen, module = "awoke._native")]
+pub struct JobRows {
+    pub table: Arc<engine::TablePartition>,
+    /// True if other jobs of the partition may run at the same time.
+    #[pyo3(get)]
+    is_of_lane: bool,
+    /// `None` when they were taken: the job has ended.
+    writes: Mutex<Option<engine::Writes>>,
+}
+
+impl JobRows {
+    pub fn new(table: Arc<engine::TablePartition>, is_of_lane: bool) -> Self {
+        Self { table, is_of_lane, writes: Mutex::new(Some(engine::Writes::default())) }
+    }
+
+    /// Takes what the messages up to this offset wrote; `None`: all messages.
+    pub fn take(&self, offset: Option<i64>) -> Vec<engine::Written> {
+        self.writes().take().map_or_else(Vec::new, |writes| writes.until(offset))
+    }
+
+    fn writes(&self) -> MutexGuard<'_, Option<engine::Writes>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl JobRows {
+    /// Returns the value of a key; None where there is no row. Does not block.
+    fn get<'py>(&self, py: Python<'py>, key: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        if let Some(written) = self.writes().as_ref().and_then(|writes| writes.get(key)) {
+            return written.map(|value| PyBytes::new(py, value));
+        }
+        self.table.with_rows(|rows| rows.get(key).map(|value| PyBytes::new(py, value)))
+    }
+
+    /// Writes a row for the message of this offset; a value of None deletes it. Does not block.
+    ///
+    /// Raises:
+    ///     ClosedError: the job has ended.
+    fn set(&self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.writes().as_mut().ok_or(Error::Closed { what: "job" })?.set(offset, key, value);
+        Ok(())
+    }
+
+    /// Returns all rows of the partition, in no order. Does not block.
+    fn items<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let writes = self.writes();
+        let pair = |(key, value): (&[u8], &[u8])| (PyBytes::new(py, key), PyBytes::new(py, value));
+        let written = writes.iter().flat_map(|writes| writes.iter()).filter_map(|(key, value)| Some((key, value?)));
+        let mut items: Vec<_> = written.map(pair).collect();
+        self.table.with_rows(|rows| {
+            items.extend(
+                rows.iter().filter(|(key, _)| writes.as_ref().is_none_or(|writes| writes.get(key).is_none())).map(pair),
+            );
+        });
+        items
+    }
+}

@@ -1,0 +1,1 @@
+"""What an app remembers: tables, whose rows are committed together with the messages that changed them."""

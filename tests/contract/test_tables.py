@@ -1,0 +1,190 @@
+"""Tables: rows are committed with the messages that changed them, and are there again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import awoke
+from awoke.errors import ConfigError, StateError
+from awoke.testing import Runs
+from tests.contract.test_consume import committed, new_app
+from tests.support.clusters import Cluster, read_all
+from tests.support.waiting import became
+
+CreateTopic = Callable[..., str]
+SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
+
+
+def counting(cluster: Cluster, name: str, **options: Any) -> tuple[awoke.App, Any]:
+    """Returns an app that counts the messages of each key, and its table."""
+    app = new_app(cluster)
+    counts = app.table("counts", key=str, value=int)
+
+    @app.on(name, tables=[counts], **options)
+    def count(message: awoke.Message[bytes]) -> None:
+        key = (message.key or b"").decode()
+        counts[key] = counts.get(key, 0) + 1
+        if message.value == b"bad":
+            raise ValueError("no good")
+
+    return app, counts
+
+
+def rows(cluster: Cluster, table: Any) -> dict[bytes, bytes | None]:
+    """Returns the last value of each key in the changelog of a table, as any client reads it."""
+    return {message.raw_key or b"": message.value for message in read_all(cluster, str(table.changelog))}
+
+
+def read_values(cluster: Cluster, topic: str) -> list[bytes]:
+    return [message.value or b"" for message in read_all(cluster, topic)]
+
+
+def send(cluster: Cluster, topic: str, count: int, keys: int, value: bytes = b"good") -> None:
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
+        for number in range(count):
+            producer.produce(topic, value, key=b"%d" % (number % keys))
+
+
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
+def test_rows_survive_a_restart(
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None, awoke_run: Runs
+) -> None:
+    name = topic("in", 3)
+    app, counts = counting(cluster, name, concurrency=concurrency)
+    send(cluster, name, 600, 20)
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
+    send(cluster, name, 600, 20)
+    awoke_run(app).idle()
+    assert rows(cluster, counts) == {b"%d" % key: b"60" for key in range(20)}
+    assert sum(committed(cluster, app).values()) == 1_200
+
+
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
+def test_a_message_that_fails_leaves_no_row(
+    cluster: Cluster, topic: CreateTopic, concurrency: awoke.Concurrency | None, awoke_run: Runs
+) -> None:
+    name, dead = topic("in", 1), topic("dead")
+    app, counts = counting(cluster, name, concurrency=concurrency, retry=SOON, dead_letter=dead)
+    send(cluster, name, 3, 1)
+    send(cluster, name, 1, 1, b"bad")
+    send(cluster, name, 3, 1)
+    probe = awoke_run(app)
+    probe.idle()
+    assert rows(cluster, counts) == {b"0": b"6"}
+    assert probe.table("counts") == {"0": 6}
+    assert [each.attempt for each in probe.failures] == [1, 2]
+    assert len(read_all(cluster, dead)) == 1
+
+
+def test_a_row_is_deleted(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, app, seen = topic("in", 1), new_app(cluster), []
+    table = app.table("last")
+
+    @app.on(name, tables=[table])
+    def handle(message: awoke.Message[bytes]) -> None:
+        key = message.key or b""
+        seen.append((table.get(key), key in table, sorted(table), len(table)))
+        if key in table:
+            del table[key]
+            assert key not in table
+        else:
+            table[key] = message.value
+
+    send(cluster, name, 4, 2)
+    awoke_run(app).idle()
+    assert seen == [
+        (None, False, [], 0),
+        (None, False, [b"0"], 1),
+        (b"good", True, [b"0", b"1"], 2),
+        (b"good", True, [b"1"], 1),
+    ]
+    assert rows(cluster, table) == {b"0": None, b"1": None}
+
+
+def test_a_table_is_used_in_handlers_that_name_it(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, app = topic("in", 1), new_app(cluster)
+    counts, others = app.table("counts", value=int), app.table("others")
+    told: list[str] = []
+
+    @app.on(name, tables=[counts], concurrency=awoke.by_key(2))
+    def handle(message: awoke.Message[bytes]) -> None:
+        for use in (lambda: others.get(b"a"), lambda: counts.__setitem__(b"of another", 1)):
+            with pytest.raises(StateError) as raised:
+                use()
+            told.append(str(raised.value))
+
+    send(cluster, name, 1, 1)
+    awoke_run(app).idle()
+    with pytest.raises(StateError, match="route names it"):
+        counts.get(b"a")
+    assert "tables=[others]" in told[0]
+    assert "b'0'" in told[1]
+    assert "b'of another'" in told[1]
+
+
+def test_a_changelog_with_other_partitions_is_refused(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name = topic("in", 3)
+    app, counts = counting(cluster, name)
+    with awoke.Admin(cluster.bootstrap_servers, kafka=cluster.properties) as admin:
+        admin.create_topic(str(counts.changelog), partitions=2)
+    with pytest.raises(ConfigError, match="2 partitions"):
+        awoke_run(app)
+
+
+def test_routes_refuse_what_tables_can_not_do() -> None:
+    app = awoke.App("tables-refused")
+    table = app.table("one")
+
+    def handle(message: awoke.Message[bytes]) -> None: ...
+
+    for options, told in (
+        ({"tables": [table], "concurrency": awoke.unordered(4)}, "by_key"),
+        ({"tables": [table], "exactly_once": False}, "exactly_once=False"),
+        ({"tables": [table, table]}, "twice"),
+        ({"tables": ["one"]}, "app.table"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            app.on("topic", **options)(handle)
+    with pytest.raises(ConfigError, match="already"):
+        app.table("one")
+
+
+def test_a_reference_is_there_before_the_first_message_and_follows_its_topic(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
+    name, customers, output, app = topic("in", 3), topic("customers", 3), topic("out"), new_app(cluster)
+    names = app.reference(customers, key=str, value=str)
+
+    @app.on(name, key=str, output=output, tables=[names])
+    def greet(message: awoke.Message[bytes, str]) -> str:
+        return f"{names.get(message.key, 'nobody')} {message.key in names} {len(names) > 0}"
+
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
+        for number in range(60):
+            producer.produce(customers, f"name {number}", key=f"{number}")
+        producer.produce(customers, None, key="7")
+        producer.flush(30)
+    probe = awoke_run(app)
+    for number in (5, 7):
+        probe.send(name, b"", key=f"{number}")
+    probe.idle()
+    assert sorted(read_values(cluster, output)) == [b"name 5 True True", b"nobody False True"]
+    probe.send(customers, "new name", key="7")
+    assert became(lambda: "new name" in names.committed().values())
+    probe.send(name, b"", key="7")
+    probe.idle()
+    assert b"new name True True" in read_values(cluster, output)
+    with pytest.raises(StateError, match="route names it"):
+        names.get("5")
+
+
+def test_a_reference_with_other_partitions_is_refused(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, customers, app = topic("in", 3), topic("customers", 2), new_app(cluster)
+    app.on(name, tables=[app.reference(customers)])(lambda message: None)
+    with pytest.raises(ConfigError, match="2 partitions"):
+        awoke_run(app)
