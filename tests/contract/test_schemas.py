@@ -325,7 +325,12 @@ def test_an_app_runs_again_with_another_registry(cluster: Cluster, topic: Create
     for number, fields in enumerate((["id"], ["more", "id"])):
         with EmbeddedRegistry() as registry:
             schema = {"type": "record", "name": "Order", "fields": [{"name": each, "type": "long"} for each in fields]}
-            fill(cluster, registry, awoke.Topic(orders, value=awoke.avro(schema=schema)), [{"id": number, "more": 9}])
+            fill(
+                cluster,
+                registry,
+                awoke.Topic(orders, value=awoke.avro(schema=schema)),
+                [dict.fromkeys(fields, 9) | {"id": number}],
+            )
             app.use(registry_url=registry.url)
             with running(app):
                 seen.wait_for(number + 1)

@@ -97,9 +97,15 @@ def _checked_writer(
                 raise _refusal(value, problem)
         return data
 
-    mark = nulls[0] if nulls else b"\0"
-    if len(nulls) > 1 or has_times:
-        mark = b""  # Found in all bytes.
+    def write_unchecked(value: Any) -> bytes:
+        try:
+            return write(value)
+        except REFUSALS as error:
+            raise _refusal(value, error) from error
+
+    if not nulls and not has_times:
+        return write_unchecked
+    mark = nulls[0] if len(nulls) == 1 and not has_times else b""  # Empty: it is found in all bytes.
 
     def write_checked(value: Any) -> bytes:
         try:

@@ -65,7 +65,7 @@ class AllSchemas(KnownSchemas):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @settings(max_examples=EXAMPLES or 400, phases=(Phase.generate, Phase.shrink) if EXAMPLES else (Phase.generate,))
 @given(data=st.data())
-def test_what_is_sent_is_what_is_read(data: st.DataObject) -> None:
+def test_fuzz_what_is_sent_is_what_is_read(data: st.DataObject) -> None:
     built: Built = data.draw(types())
     values = data.draw(st.lists(built.values, min_size=1, max_size=VALUES_MAX))
     for name, make in FORMATS.items():
