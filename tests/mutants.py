@@ -94,6 +94,18 @@ MUTANTS = [
         ".is_some_and(|now| *now != before && false)",
     ),
     Mutant(
+        "takes an offset beyond the end for one of this log",
+        "group_member/starts.rs",
+        "    committed.offset > end.offset ||",
+        "    (committed.offset > end.offset && false) ||",
+    ),
+    Mutant(
+        "does not subscribe to a topic that a pattern has matched",
+        "group_member/thread.rs",
+        "        self.report(self.shared.client.subscribe(&self.assignment.topics()));\n",
+        "",
+    ),
+    Mutant(
         "keeps lanes over a seek",
         "partition_queue/seek.rs",
         "            lanes.reset();\n",

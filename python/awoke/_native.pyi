@@ -1241,6 +1241,8 @@ class GroupMember:
 
         One member of a group compares, and others return none.
         """
+    def strangers(self) -> tuple[list[str], list[str]]:
+        """Returns other apps in the group: (names of apps, topics that this app does not read). Does not block."""
     def fetch_queue_bytes(self) -> int | None:
         """Returns the most bytes that are fetched ahead of each assigned partition.
 

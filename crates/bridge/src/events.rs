@@ -62,6 +62,15 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
         What::Assigned(partitions) | What::Revoked(partitions) | What::Lost(partitions) | What::Unowned(partitions) => {
             set_partitions(&fields, &partitions)?;
         }
+        What::Shared { apps, topics } => set!(fields, apps, topics),
+        What::OutputBlocked { at, messages, for_s, text } => {
+            set_at(&fields, &at)?;
+            set!(fields, messages, for_s, text);
+        }
+        What::OutputUnblocked { at, text } => {
+            set_at(&fields, &at)?;
+            set!(fields, text);
+        }
         What::JobOverdue(at) => set_partitions(&fields, &[at])?,
         What::CommitFailed { partitions, code, will_retry } => {
             set_code(&fields, code)?;

@@ -61,6 +61,31 @@ pub enum What {
     Assigned(Vec<TopicPartition>),
     /// Partitions that no member of the group owns, though an assignment has stood for a session.
     Unowned(Vec<TopicPartition>),
+    /// Other apps are members of the group, or read its other topics.
+    Shared {
+        /// The names of those apps.
+        apps: Vec<String>,
+        /// Topics of other members that this app does not read.
+        topics: Vec<String>,
+    },
+    /// Messages for a partition are not acknowledged: nothing can be written to it.
+    OutputBlocked {
+        /// The partition; -1 while the topic's partitions are not known.
+        at: TopicPartition,
+        /// The messages that wait.
+        messages: u64,
+        /// For how long none was acknowledged.
+        for_s: f64,
+        /// The cause, as far as it is known.
+        text: String,
+    },
+    /// It is well again.
+    OutputUnblocked {
+        /// The partition.
+        at: TopicPartition,
+        /// How that is known.
+        text: String,
+    },
     /// Partitions that were given back in order: jobs done, offsets committed.
     Revoked(Vec<TopicPartition>),
     /// Partitions that were taken without asking; nothing could be committed.
@@ -136,6 +161,9 @@ impl What {
             Self::Statistics(_) => "client.statistics",
             Self::Assigned(_) => "partitions.assigned",
             Self::Unowned(_) => "group.unowned",
+            Self::Shared { .. } => "group.shared",
+            Self::OutputBlocked { .. } => "output.blocked",
+            Self::OutputUnblocked { .. } => "output.unblocked",
             Self::Revoked(_) => "partitions.revoked",
             Self::Lost(_) => "partitions.lost",
             Self::JobOverdue(_) => "job.overdue",

@@ -13,12 +13,13 @@ from awoke.cli.commands import command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
 from awoke.cli.tables import aligned, plural
-from awoke.errors import BrokerUnreachable, KafkaError, OperationTimeout
+from awoke.errors import AuthorizationFailed, BrokerUnreachable, KafkaError, OperationTimeout, UnknownGroup
 from awoke.text.exit_codes import EXIT_FAILED
 
 if TYPE_CHECKING:
+    from awoke.app.app import App
     from awoke.declare.routing import Route
-    from awoke.settings import Loaded, RunSettings, Settings
+    from awoke.settings import RunSettings, Settings
 
 
 @command
@@ -34,10 +35,12 @@ def doctor(
     timeout_s: Annotated[float, typer.Option(help="The longest wait for the brokers, in seconds.")] = 5.0,
 ) -> None:
     """Show versions, settings with their origin, and whether the brokers answer; check an app for production."""
-    from awoke.settings import load_run, unknown_variables
+    from awoke.settings import load, load_run, unknown_variables
 
     given = {"bootstrap_servers": bootstrap_servers, "kafka": pairs(kafka, "--kafka")}
-    loaded, routes = _loaded(target, given)
+    app = None if target is None else _found(target, given)
+    loaded = load(given) if app is None else app.load_settings()
+    routes = [] if app is None else [each for group in app.groups.values() for each in group.routes.values()]
     for row in aligned(versions.rows(), is_left=True):
         say(row)
     rows = [
@@ -52,6 +55,8 @@ def doctor(
             brokers = admin.brokers(timeout_s)
             for broker in brokers:
                 say_styled(f"the cluster answers: broker {broker.id} at {broker.address}", "green")
+            if app is not None:
+                _show_strangers(app, loaded.values, admin)
             is_ready = not production or _go_through(loaded.values, load_run().values, routes, admin)
     except (KafkaError, OperationTimeout) as error:
         say_styled(f"brokers: {error}", "red")
@@ -62,17 +67,28 @@ def doctor(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _loaded(target: str | None, given: Mapping[str, Any]) -> tuple[Loaded, Sequence[Route]]:
-    """Returns the settings and the routes of an app; without one, the settings of this directory."""
-    from awoke.settings import load
-
-    if target is None:
-        return load(given), ()
+def _found(target: str, given: Mapping[str, Any]) -> App:
     from awoke.app.application import find_app
 
     app = find_app(target)
     app.use(**given)
-    return app.load_settings(), [each for group in app.groups.values() for each in group.routes.values()]
+    return app
+
+
+def _show_strangers(app: App, settings: Settings, admin: awoke.Admin) -> None:
+    """Warns of members of another app in the groups of this one. Blocks while it asks the brokers."""
+    from awoke.observe.partitions import shared_with
+    from awoke.settings.kafka import NAMED
+
+    for key in app.groups:
+        group = key.name(settings.group or app.name)
+        try:
+            members = admin.describe_group(group).members
+        except (UnknownGroup, AuthorizationFailed):
+            continue
+        named = {each.client_id.removeprefix(NAMED) for each in members if each.client_id.startswith(NAMED)}
+        if others := sorted(named - {app.name}):
+            say_styled(f"warning: {shared_with(group, others, [])}; give each app a group of its own", "yellow")
 
 
 def _go_through(settings: Settings, run: RunSettings, routes: Sequence[Route], admin: awoke.Admin) -> bool:

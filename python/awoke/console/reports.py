@@ -16,6 +16,7 @@ from awoke._native import HookJob, Job, library_versions
 from awoke.console.reported_clients import AbortedTransactions, FullQueue, ReportedOutputs, StableOffsets, client_of
 from awoke.console.views import (
     INTERVAL_MS,
+    BlockedPartition,
     CallAtWork,
     CallerCounts,
     Calls,
@@ -31,6 +32,7 @@ from awoke.console.views import (
     Sample,
     SecretFields,
     SettingView,
+    SharedGroup,
     UnownedPartitions,
 )
 from awoke.declare.routing import Route
@@ -60,6 +62,8 @@ REPORT_BYTES_MAX = 900_000
 AT_WORK_MAX = 100
 """The most calls at work of a report; those that began first come in front."""
 CALLERS_MAX = 100
+BLOCKED_MAX = 100
+"""The most partitions to which nothing can be written of a report."""
 NAME_MAX = 200
 SAMPLE_S = 5.0
 SAMPLES = 60
@@ -107,6 +111,7 @@ class ShownGroup(Protocol):
     def partitions(self) -> Sequence[PartitionState]: ...
     def stuck(self) -> Sequence[tuple[str, int, str, bool]]: ...
     def unowned(self) -> Sequence[tuple[str, int]]: ...
+    def strangers(self) -> tuple[list[str], list[str]]: ...
     def running(self) -> Sequence[Job | HookJob]: ...
     @property
     def routes(self) -> Mapping[str, Route]: ...
@@ -120,9 +125,23 @@ class ShownConnections(Protocol):
     def why_not_ready(self) -> str | None: ...
 
 
+class ShownOutput(Protocol):
+    """A partition to which nothing can be written."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+class ShownOutputs(Protocol):
+    """The partitions to which nothing can be written."""
+
+    def all(self) -> Sequence[ShownOutput]: ...
+
+
 class Shown(Protocol):
     """The app that is reported."""
 
+    @property
+    def blocked_outputs(self) -> ShownOutputs: ...
     @property
     def joining(self) -> Sequence[ShownGroup]: ...
     @property
@@ -251,6 +270,13 @@ class Reports:
                 UnownedPartitions(group=group.group, partitions=list(unowned[:UNOWNED_MAX]), total=len(unowned))
                 for group in shown.joining
                 if (unowned := group.unowned())
+            ],
+            blocked=[BlockedPartition(**each._asdict()) for each in shown.blocked_outputs.all()[:BLOCKED_MAX]],
+            shared=[
+                SharedGroup(group=group.group, apps=apps[:UNOWNED_MAX], topics=topics[:UNOWNED_MAX])
+                for group in shown.joining
+                for apps, topics in [group.strangers()]
+                if apps or topics
             ],
             partitions=partitions[:PARTITIONS_MAX],
             partitions_total=len(partitions),

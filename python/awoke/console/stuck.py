@@ -14,16 +14,18 @@ from awoke.console.views import (
     Partition,
     Reason,
     Report,
+    SharedGroup,
     UnownedPartitions,
 )
-from awoke.observe.partitions import without_owner
+from awoke.observe.partitions import not_written, shared_with, without_owner
 from awoke.text.durations import duration
 
 SLOW_MS = 60_000
 """A message that is at work for longer counts as slow."""
 AWAY, NO_MEMBER, NO_REPORT, STUCK, OUTPUT, TRANSACTION = 90, 80, 75, 70, 68, 65
-PAUSED, POISON, FULL, SLOW, QUIET = 60, 50, 45, 40, 30
+PAUSED, POISON, FULL, SLOW, SHARED, QUIET = 60, 50, 45, 40, 35, 30
 """The severity of each kind: a reason that stops more messages comes first."""
+LEADERS = "look at the leaders and in-sync replicas of the topic (`min.insync.replicas`), and at its brokers"
 GONE_MS = 3_600_000
 """A process that has sent nothing for longer is no reason any more."""
 ATTEMPTS_MAX = 9
@@ -66,6 +68,9 @@ def _of_process(report: Report, known: Known, view: AppView) -> Iterator[Reason]
         )
     for unowned in report.unowned:
         yield _without_owner(report, unowned)
+    for shared in report.shared:
+        yield _shared(report, shared)
+    yield from _blocked(report, now_ms)
     yield from _outputs(report, now_ms)
     for each in report.partitions:
         yield from _of_partition(report, each, now_ms)
@@ -86,19 +91,46 @@ def _without_owner(report: Report, unowned: UnownedPartitions) -> Reason:
     )
 
 
+def _shared(report: Report, shared: SharedGroup) -> Reason:
+    own = "if these are not another version of this app, give" if not shared.apps else "give"
+    return Reason(
+        kind="shared group",
+        severity=SHARED,
+        text=shared_with(shared.group, shared.apps, shared.topics),
+        advice=f"{own} each app a group of its own (`group=`, or AWOKE_GROUP)",
+        group=shared.group,
+        node=report.node,
+    )
+
+
+def _blocked(report: Report, now_ms: int) -> Iterator[Reason]:
+    """Tells of partitions to which nothing can be written."""
+    for at in report.blocked:
+        for_s = (now_ms - at.since_ms) / 1_000
+        yield Reason(
+            kind="output",
+            severity=OUTPUT,
+            text=f"{report.node}: {not_written(at.topic, at.partition, at.messages, for_s, at.text)}",
+            advice=LEADERS,
+            topic=at.topic,
+            partition=at.partition,
+            node=report.node,
+        )
+
+
 def _outputs(report: Report, now_ms: int) -> Iterator[Reason]:
     """Tells of topics that acknowledge nothing, and of a producer without room: functions that send there wait."""
     full = ""
     if report.queue_full_since_ms is not None:
         age = duration((now_ms - report.queue_full_since_ms) / 1_000)
         full = f"the queue of the producer is full for {age}, and functions that send wait for room"
-    stand = [each for each in report.outputs if each.since_ms is not None]
+    told = {each.topic for each in report.blocked}
+    stand = [each for each in report.outputs if each.since_ms is not None and each.topic not in told]
     for each in stand:
         age = duration((now_ms - (each.since_ms or now_ms)) / 1_000)
         text = f"{_sent(report, each)}, and none was acknowledged for {age}"
-        advice = "look at the leaders and in-sync replicas of the topic (`min.insync.replicas`), and at its brokers"
-        yield _of_output(report, f"{text}; {full}" if full else text, advice)
-    if full and not stand:
+        yield _of_output(report, f"{text}; {full}" if full else text, LEADERS)
+    if full and not stand and not told:
         most = f"; most for {_sent(report, report.outputs[0])}" if report.outputs else ""
         advice = "the brokers take messages more slowly than the app sends: add partitions or brokers, or send less"
         yield _of_output(report, f"{full}{most}", advice)

@@ -272,6 +272,29 @@ class OutputTopic(msgspec.Struct, kw_only=True, gc=False):
     producer is full."""
 
 
+class BlockedPartition(msgspec.Struct, kw_only=True, gc=False):
+    """A partition to which this process sends, and that acknowledges nothing."""
+
+    topic: str
+    partition: int
+    """-1 if its topic's partitions are not known."""
+    messages: int
+    """Those that waited when it was found."""
+    since_ms: int
+    text: str
+    """The cause, as far as it is known."""
+
+
+class SharedGroup(msgspec.Struct, kw_only=True, gc=False):
+    """A group that members of another app have joined, as this process has found."""
+
+    group: str
+    apps: list[str]
+    """Their names: a limited number of them."""
+    topics: list[str]
+    """Topics of other members that this app does not read: a limited number of them."""
+
+
 class UnownedPartitions(msgspec.Struct, kw_only=True, gc=False):
     """Partitions that no member of a group owns, as this process has found."""
 
@@ -353,6 +376,9 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     """True: partitions, their details or the history were left out, because the report was too large."""
     unowned: list[UnownedPartitions] = []
     """Since minor 7."""
+    blocked: list[BlockedPartition] = []
+    """Since minor 8, as `shared`."""
+    shared: list[SharedGroup] = []
     partitions: list[Partition] = []
     partitions_total: Integer = 0
     """The assigned partitions; a report has a limited number of them."""

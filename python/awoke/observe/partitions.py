@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from awoke.text.durations import duration
+
 UNOWNED_MAX = 10
 """More partitions without an owner are not named."""
 
@@ -59,3 +61,21 @@ def without_owner(group: str, partitions: Sequence[tuple[str, int]], total: int)
     names = ", ".join(first) + (", …" if total > len(first) else "")
     count = "1 partition has" if total == 1 else f"{total} partitions have"
     return f"{count} no owner in group {group}, and nobody reads {'it' if total == 1 else 'them'}: {names}"
+
+
+def shared_with(group: str, apps: Sequence[str], topics: Sequence[str]) -> str:
+    """Returns the sentence about members of a group that belong to another app, or read other topics."""
+    if apps:
+        return f"group {group} has members of another app, which take a part of the messages: {_some(apps)}"
+    return f"members of group {group} read topics that this app does not read: {_some(topics)}"
+
+
+def not_written(topic: str, partition: int, messages: int, for_s: float, text: str) -> str:
+    """Returns the sentence about a partition to which nothing can be written."""
+    place = f"topic {topic}" if partition < 0 else f"{topic}[{partition}]"
+    waiting = "1 message waits" if messages == 1 else f"{messages} messages wait"
+    return f"{place} acknowledges nothing for {duration(for_s)}, and {waiting}: {text}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:UNOWNED_MAX]) + (", …" if len(names) > UNOWNED_MAX else "")

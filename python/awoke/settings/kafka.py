@@ -59,6 +59,10 @@ METADATA_REFRESH_MS = "30000"
 partitions stay unread, and messages with a key go to partitions that other producers no longer choose."""
 
 
+NAMED = "awoke-"
+"""The `client.id` of a group's member is this and the name of its app, unless the user has set it."""
+
+
 def client_properties(settings: Settings, **more: str) -> ClientProperties:
     """Returns librdkafka's properties for one client. The user's own win over awoke's defaults, and `more` over all.
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import awoke
+from awoke.admin import GroupInfo, MemberInfo
 from tests.unit.cli.fakes import FakeAdmin, run
 
 
@@ -105,3 +106,18 @@ def test_all_that_is_met_has_the_exit_code_0(monkeypatch: pytest.MonkeyPatch, ad
     monkeypatch.setenv("AWOKE_METRICS_PORT", "9404")
     done = run("doctor", "--production", "-b", "a:1,b:1", "--kafka", "security.protocol=ssl")
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "8 checks, 0 missing")
+
+
+def test_members_of_another_app_in_its_group_are_a_warning(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> None:
+    app = awoke.App("shop")
+    app.on("orders")(lambda message: None)
+    monkeypatch.setattr("awoke.app.application.find_app", lambda target: app)
+    names = ["awoke-shop", "awoke-mailing", "sarama"]
+    members = [MemberInfo(name, name, "host", None, [("orders", 0)]) for name in names]
+    admin.groups["shop"] = GroupInfo("shop", "Stable", "classic", "range", None, members)
+    done = run("doctor", "shop:app", "-b", "a:9092")
+    sentence = "group shop has members of another app, which take a part of the messages: mailing"
+    assert f"warning: {sentence}; give each app a group of its own\n" in done.output
+    assert done.exit_code == 0
+    admin.groups.clear()
+    assert "warning" not in run("doctor", "shop:app", "-b", "a:9092").output

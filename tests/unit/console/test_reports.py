@@ -29,12 +29,14 @@ from awoke.console.reports import (
     read_memory,
 )
 from awoke.console.views import Memory, Report, Sample, SecretFields
+from awoke.observe.events import OutputBlocked
 from awoke.observe.metrics.recorder import Health
 from awoke.observe.partitions import CommitGap, PartitionState
 from awoke.rpc.responder.call_log import CallLog
+from awoke.runtime.watch.health import BlockedOutputs
 from awoke.settings import load
 from awoke.text.secrets import key_hash
-from awoke.waiting.clock import monotonic_s
+from awoke.waiting.clock import monotonic_s, wall_ms
 
 LOADED = load({"workers": 3, "kafka": {"sasl.password": "hunter2"}})
 ROLLUP = """5581-7fff ---p 00000000 00:00 0    [rollup]
@@ -63,6 +65,7 @@ def group_of(*states: PartitionState, **parts: Any) -> Any:
         partitions=lambda: list(states),
         stuck=list,
         unowned=list,
+        strangers=lambda: ([], []),
         running=list,
         routes={},
         kept_back=set,
@@ -75,6 +78,7 @@ def shown_of(group: Any, **parts: Any) -> Any:
     found = SimpleNamespace(
         joining=[group],
         connections=SimpleNamespace(why_not_ready=lambda: None),
+        blocked_outputs=BlockedOutputs(),
         is_quiet=False,
         health=lambda: Health(True, []),
         why_not_ready=lambda: None,
@@ -360,3 +364,19 @@ def test_it_is_read_once_a_minute(rollup: Path) -> None:
         seen.append(reader.memory() == first)
         reader.sample()
     assert (seen, reader.memory() == first) == ([True] * MEMORY_SAMPLES, False)
+
+
+def test_partitions_that_cannot_be_written_to_are_told() -> None:
+    outputs = BlockedOutputs()
+    text = "it has no leader"
+    outputs.on_blocked(OutputBlocked(client="awoke", topic="results", partition=3, messages=2, for_s=12.0, text=text))
+    (found,) = reports_of(group_of(), blocked_outputs=outputs).make(0, 0).blocked
+    assert (found.topic, found.partition, found.messages, found.text) == ("results", 3, 2, text)
+    assert wall_ms() - found.since_ms >= 12_000
+
+
+def test_other_apps_in_a_group_are_told_by_group() -> None:
+    group = group_of(strangers=lambda: (["mailing"], ["letters"]))
+    (found,) = reports_of(group).make(0, 0).shared
+    assert (found.group, found.apps, found.topics) == (group.group, ["mailing"], ["letters"])
+    assert reports_of(group_of()).make(0, 0).shared == []

@@ -10,6 +10,7 @@ import pytest
 from awoke.console.stuck import SLOW_MS, reasons
 from awoke.console.views import (
     AppView,
+    BlockedPartition,
     Failing,
     GroupPartition,
     GroupView,
@@ -20,6 +21,7 @@ from awoke.console.views import (
     Reason,
     Report,
     Running,
+    SharedGroup,
     UnownedPartitions,
 )
 from awoke.operate.commands.views import MAJOR
@@ -102,6 +104,24 @@ def test_partitions_without_an_owner_are_a_reason() -> None:
     (reason,) = found(node_of(at(), unowned=[unowned]))
     assert (reason.kind, reason.group, reason.topic, reason.partition) == ("no owner", "shop", "orders", 2)
     assert reason.text == "2 partitions have no owner in group shop, and nobody reads them: orders[2], orders[3]"
+
+
+def test_a_partition_that_cannot_be_written_to_is_a_reason_instead_of_its_topic() -> None:
+    at = BlockedPartition(topic="results", partition=3, messages=2, since_ms=NOW_MS - 12_000, text="it has no leader")
+    topic = OutputTopic(topic="results", messages=2, since_ms=NOW_MS - 12_000)
+    (reason,) = found(node_of(blocked=[at], outputs=[topic]))
+    assert (reason.kind, reason.topic, reason.partition) == ("output", "results", 3)
+    expected = "results[3] acknowledges nothing for 12 s, and 2 messages wait: it has no leader"
+    assert reason.text == f"host.1: {expected}"
+
+
+def test_a_group_with_members_of_another_app_is_a_reason() -> None:
+    (reason,) = found(node_of(shared=[SharedGroup(group="shop", apps=["mailing"], topics=["letters"])]))
+    assert (reason.kind, reason.group) == ("shared group", "shop")
+    assert reason.text == "group shop has members of another app, which take a part of the messages: mailing"
+    (reason,) = found(node_of(shared=[SharedGroup(group="shop", apps=[], topics=["letters"])]))
+    assert reason.text == "members of group shop read topics that this app does not read: letters"
+    assert reason.advice.startswith("if these are not another version of this app, give")
 
 
 def test_a_message_with_more_attempts_comes_before_one_with_fewer() -> None:

@@ -150,6 +150,13 @@ impl GroupMember {
         member.unowned().into_iter().map(|at| (at.topic.to_string(), at.partition)).collect()
     }
 
+    /// Returns other apps in the group: (names of apps, topics that this app does not read). Does not block.
+    fn strangers(&self) -> (Vec<String>, Vec<String>) {
+        let Ok(member) = self.inner.get() else { return (Vec::new(), Vec::new()) };
+        let engine::Strangers { apps, topics } = member.strangers();
+        (apps.into_iter().collect(), topics.into_iter().collect())
+    }
+
     /// Returns the most bytes that are fetched ahead of each assigned partition.
     ///
     /// None where librdkafka's own settings bound them.

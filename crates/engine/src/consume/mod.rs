@@ -38,7 +38,7 @@ mod work;
 #[cfg(feature = "simulated")]
 pub use finished::finished_beyond;
 pub use flow::{Flow, PullLimits, RateLimit};
-pub use group_member::{GroupMember, GroupSettings, PartitionState};
+pub use group_member::{GroupMember, GroupSettings, PartitionState, Strangers};
 pub use job::Job;
 pub use job_end::JobEnd;
 pub use lane_assignment::LaneAssignment;

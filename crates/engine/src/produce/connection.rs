@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::outputs::Outputs;
 use super::topics::Topics;
 use super::transaction::Transactions;
 use super::{Budget, DeliveryHandle, Idle, ProducerOptions, Record, Reports};
@@ -76,6 +77,7 @@ impl Connection {
         events: Arc<EventBox>,
         idle: Option<Idle>,
         options: &ProducerOptions,
+        outputs: Arc<Outputs>,
     ) -> Result<Self> {
         config.refuse(&OWN_SETTINGS)?;
         let messages_max = config.effective_number("queue.buffering.max.messages")? as usize;
@@ -103,7 +105,8 @@ impl Connection {
         let client = Client::new(kind, "producer", &native, events, parts)?;
         let budget = Arc::new(Budget::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&budget), options.report_coalescing, is_idempotent);
+        let coalescing = options.report_coalescing;
+        let reports = Reports::new(Arc::clone(&client), Arc::clone(&budget), coalescing, is_idempotent, outputs);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = OwnThread::start("awoke-reports", "start the report thread", {
@@ -210,6 +213,11 @@ impl Connection {
         }
         self.topics.clear();
         Ok(unanswered)
+    }
+
+    /// Ends the watch over outputs: the producer is closed.
+    pub(super) fn end_outputs(&self) {
+        self.reports.end_outputs();
     }
 
     /// Ends the waits of a transaction's calls, and fails the messages that wait. Does not block.

@@ -130,6 +130,11 @@ impl DeliveryHandle {
         self.end_wait_of_loop();
     }
 
+    /// Returns what serves its reports; `None` when the producer is gone.
+    pub(super) fn reports(&self) -> Option<Arc<Reports>> {
+        self.destination.reports.upgrade()
+    }
+
     /// Notes the message's partition.
     pub(super) fn set_partition(&self, partition: i32) {
         self.partition.store(partition, Ordering::SeqCst);

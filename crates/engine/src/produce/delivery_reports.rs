@@ -22,9 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::idle::{Idle, IdleWatch};
+use super::outputs::{Outputs, are_some_watched};
 use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::{self, Deadline};
+use crate::events::What;
 use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Queue, Reported};
 use crate::sync::thread_local;
 use crate::wake::{Leadership, LoopService, Parker, Place, Served, Tokens};
@@ -95,6 +97,8 @@ pub struct Reports {
     is_idempotent: bool,
     /// Counts records; wraps around.
     sent: AtomicU32,
+    /// Finds partitions to which nothing can be written.
+    outputs: Arc<Outputs>,
     /// Counts messages that failed; wraps around.
     failed: AtomicU32,
     /// Counts those of them that a broker may have; wraps around.
@@ -109,6 +113,7 @@ impl Reports {
         budget: Arc<Budget>,
         report_coalescing: Duration,
         is_idempotent: bool,
+        outputs: Arc<Outputs>,
     ) -> Arc<Self> {
         let queue = Queue::main(&client);
         let reports = Arc::new(Self {
@@ -122,6 +127,7 @@ impl Reports {
             report_coalescing,
             is_idempotent,
             sent: AtomicU32::new(0),
+            outputs,
             failed: AtomicU32::new(0),
             in_doubt: AtomicU32::new(0),
             last_failure: Mutex::default(),
@@ -137,6 +143,9 @@ impl Reports {
     /// Counts records that are sent.
     pub(super) fn count_sent(&self, records: u32) {
         self.sent.fetch_add(records, Ordering::Relaxed);
+        if self.outputs.arm() {
+            self.serving.parker.unpark();
+        }
     }
 
     /// Counts a message that failed with this error.
@@ -248,12 +257,20 @@ impl Reports {
             self.prefetch_producer_id();
         }
         let mut watch = idle.map(IdleWatch::new);
-        let (mut serve_at, mut loop_until) = (None, None);
+        let (mut serve_at, mut loop_until, mut outputs_at) = (None, None, None);
         while !self.is_closing.load(Ordering::Acquire) {
             let idle_at = watch.as_ref().map(IdleWatch::due);
             let look_at = self.check_again_at();
             let deadline = Deadline::NEVER.or_real(idle_at).or_real(serve_at).or_real(loop_until);
-            self.serving.parker.park_until(&deadline.or_real(look_at));
+            outputs_at = self.outputs.due(outputs_at);
+            self.serving.parker.park_until(&deadline.or_real(look_at).or_real(outputs_at));
+            if outputs_at.is_none() && self.outputs.due(None).is_some() && self.queue.is_empty() {
+                continue; // It was woken for that only, and a sender may be about to lead.
+            }
+            if outputs_at.is_some_and(|at| at <= clock::real_now()) {
+                outputs_at = None;
+                self.tell(self.outputs.look(|| self.client.unanswered()));
+            }
             self.purge_if_refused();
             if watch.as_mut().is_some_and(|watch| watch.check(self.sent.load(Ordering::Relaxed))) {
                 return;
@@ -266,6 +283,20 @@ impl Reports {
             }
         }
         self.serve_once(0);
+    }
+
+    /// Ends the watch over outputs: the producer is closed.
+    pub(super) fn end_outputs(&self) {
+        self.tell(self.outputs.end());
+    }
+
+    fn tell(&self, events: Vec<What>) {
+        events.into_iter().for_each(|what| self.client.emit(what));
+    }
+
+    /// Notes that a partition can be written to.
+    fn note_delivered(&self, topic: &Arc<str>, partition: i32) {
+        self.tell(self.outputs.note_delivered(topic, partition));
     }
 
     /// Serves the reports that are there, if no thread leads.
@@ -408,7 +439,14 @@ impl Reported for DeliveryHandle {
             let (messages, bytes) = reported.get();
             reported.set((messages + 1, bytes + self.size_bytes));
         });
-        self.complete(confirmed(report));
+        let report = confirmed(report);
+        self.complete(report);
+        if let Ok(delivery) = report
+            && are_some_watched()
+            && let Some(reports) = self.reports()
+        {
+            reports.note_delivered(self.topic(), delivery.partition);
+        }
         let is_mine = SERVED_FOR.get() == Arc::as_ptr(&self);
         if !is_mine && self.is_served_for.load(Ordering::SeqCst) {
             self.end_service();

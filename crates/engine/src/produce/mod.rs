@@ -9,6 +9,7 @@ mod deliveries;
 mod delivery_handle;
 mod delivery_reports;
 mod idle;
+mod outputs;
 mod producer;
 mod record;
 mod reorder_buffer;

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::connection::Connection;
+use super::outputs::Outputs;
 use super::{Budget, DeliveryHandle, Idle, ProducerCounters, Record, Transaction};
 use crate::clock::Deadline;
 use crate::events::EventBox;
@@ -29,6 +30,8 @@ pub struct Producer {
     current: Arc<RwLock<Current>>,
     /// Admits one open transaction; others wait in order.
     turn: Budget,
+    /// Finds partitions to which nothing can be written.
+    outputs: Arc<Outputs>,
     answer_timeout: Option<Duration>,
     transaction_timeout: Duration,
 }
@@ -76,6 +79,7 @@ impl Producer {
             transaction_timeout: Duration::from_millis(config.effective_number("transaction.timeout.ms")?),
             current: Arc::new(RwLock::new(Current::Resting)),
             turn: Budget::new(1, usize::MAX),
+            outputs: Arc::default(),
         };
         producer.answer_timeout = producer.connection()?.answer_timeout();
         Ok(producer)
@@ -86,7 +90,8 @@ impl Producer {
             let current = Arc::downgrade(&self.current);
             Idle { after, close: Box::new(move || current.upgrade().is_some_and(|current| rest(&current))) }
         });
-        Connection::new(&self.config, Arc::clone(&self.events), idle, &self.options).map(Arc::new)
+        let outputs = Arc::clone(&self.outputs);
+        Connection::new(&self.config, Arc::clone(&self.events), idle, &self.options, outputs).map(Arc::new)
     }
 
     /// Returns whether no other process can have the transactional id.
@@ -206,7 +211,8 @@ impl Producer {
         self.turn.close();
         let connection = self.open();
         // First, so that waiting senders fail; after that no sender gets the connection.
-        let unanswered = connection.map_or(Ok(0), |connection| connection.close(timeout));
+        let unanswered = connection.as_ref().map_or(Ok(0), |connection| connection.close(timeout));
+        connection.iter().for_each(|connection| connection.end_outputs());
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Current::Closed;
         unanswered
     }

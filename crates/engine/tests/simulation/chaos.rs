@@ -10,8 +10,9 @@ use crate::world::World;
 
 /// Makes some trouble, at random times.
 pub fn run(world: &Arc<World>, processes: &mut [Process]) {
+    // A truncated log is read again from its beginning where no id says that it is the same: completed messages run again.
     // A seek of user code to an offset that a truncation removed skips messages, as it says.
-    let (restarts, truncates) = (random(2) == 0, random(4) == 0 && !world.seeks());
+    let (restarts, truncates) = (random(2) == 0, random(4) == 0 && !world.seeks() && world.has_ids);
     // Transactions tell by committed offsets what became of a commit in doubt: those of another log tell nothing.
     let recreates = processes.len() == 1 && !world.has_transactions() && !world.seeks();
     for _ in 0..random(20) {
@@ -20,7 +21,12 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
         let process = random(processes.len() as u64) as usize;
         match random(13) {
             0..3 => world.cluster.rebalance("group"),
-            3 => world.cluster.lose("group", process),
+            3 => {
+                world.cluster.lose("group", process);
+                if random(2) == 0 {
+                    world.appear(processes);
+                }
+            }
             4 if restarts && recreates && random(2) == 0 => {
                 processes[process].restart_after(world, || recreate(world));
             }
@@ -30,6 +36,7 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
             7 => fetch_again(world),
             8 => mark(world),
             9 => world.cluster.fence(),
+            10 => world.appear(processes),
             _ => command(world),
         }
     }

@@ -34,6 +34,14 @@ impl Process {
         Self { member, scheduler, number, transactions }
     }
 
+    pub const fn scheduler(&self) -> &Arc<PartitionScheduler> {
+        &self.scheduler
+    }
+
+    pub const fn transactions(&self) -> &Arc<Transactions> {
+        &self.transactions
+    }
+
     pub fn end(self) {
         let is_closed = self.member.close(Some(Duration::from_secs(5))).expect("this process");
         assert!(is_closed, "the member's thread did not end");

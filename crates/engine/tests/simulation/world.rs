@@ -53,6 +53,8 @@ pub struct World {
     pub cluster: Arc<Cluster>,
     pub checks: Arc<Checks>,
     routes: Vec<RouteKind>,
+    /// Members read the topic of the last route only when a pattern has matched it.
+    is_last_late: AtomicBool,
     pub partitions: Vec<TopicPartition>,
     /// Partitions that are assigned to some member.
     open: Mutex<Vec<Arc<PartitionQueue>>>,
@@ -67,6 +69,8 @@ pub struct World {
     config: ClientConfig,
     /// Members come back under their names, and their groups wait for them.
     pub has_static_members: bool,
+    /// The brokers tell the ids of topics.
+    pub has_ids: bool,
     pub events: Arc<EventBox>,
 }
 
@@ -93,6 +97,10 @@ impl World {
         if random(3) == 0 {
             config.set("partition.assignment.strategy", "range");
         }
+        let has_ids = random(4) > 0;
+        if !has_ids {
+            cluster.leave_ids_out();
+        }
         let has_static_members = random(2) == 0;
         if has_static_members {
             // In some seeds no member compares the owners after a session: a static member that is back has to.
@@ -116,6 +124,7 @@ impl World {
         Arc::new(Self {
             cluster,
             checks,
+            is_last_late: AtomicBool::new(routes.len() > 1 && random(2) == 0),
             routes,
             partitions,
             open: Mutex::default(),
@@ -126,6 +135,7 @@ impl World {
             group,
             config,
             has_static_members,
+            has_ids,
             events: event_box().expect("a descriptor"),
         })
     }
@@ -224,7 +234,20 @@ impl World {
         transactions: &Transactions,
         number: usize,
     ) -> Arc<GroupMember> {
-        let route = |(number, kind): (usize, &RouteKind)| Route {
+        let known = self.routes.len() - usize::from(self.is_last_late.load(Ordering::Relaxed));
+        let routes = (0..known).map(|number| self.route(number, scheduler, transactions)).collect();
+        let mut config = self.config.clone();
+        if self.has_static_members {
+            config.set("group.instance.id", format!("member{number}"));
+        }
+        let batcher = transactions.weak();
+        let member = GroupMember::join(&config, routes, self.group, batcher, Arc::clone(&self.events));
+        Arc::new(member.expect("the settings are right"))
+    }
+
+    fn route(&self, number: usize, scheduler: &Arc<PartitionScheduler>, transactions: &Transactions) -> Route {
+        let kind = &self.routes[number];
+        Route {
             topic: kind.topic.clone(),
             scheduler: Arc::clone(scheduler),
             settings: PartitionSettings {
@@ -234,15 +257,18 @@ impl World {
             },
             start: None,
             partitions: Vec::new(),
-        };
-        let routes = self.routes.iter().enumerate().map(route).collect();
-        let mut config = self.config.clone();
-        if self.has_static_members {
-            config.set("group.instance.id", format!("member{number}"));
         }
-        let batcher = transactions.weak();
-        let member = GroupMember::join(&config, routes, self.group, batcher, Arc::clone(&self.events));
-        Arc::new(member.expect("the settings are right"))
+    }
+
+    /// Has the pattern of a route match its topic, which all members then read, too.
+    pub fn appear(&self, processes: &[Process]) {
+        if self.is_last_late.swap(false, Ordering::Relaxed) {
+            trace(|| "a topic appears".to_owned());
+            for process in processes {
+                let route = self.route(self.routes.len() - 1, process.scheduler(), process.transactions());
+                process.member.read(route).expect("the member is open");
+            }
+        }
     }
 
     /// Appends messages, at random times.
@@ -337,6 +363,7 @@ pub fn live() {
     });
     chaos::run(&world, &mut processes);
     producing.join().expect("a panic ends the simulation");
+    world.appear(&processes);
     world.heal();
     processes.iter_mut().for_each(|process| process.restart_if_not_alone(&world));
     world.drain(&mut processes);

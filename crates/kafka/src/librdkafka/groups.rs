@@ -9,8 +9,8 @@ use std::ffi::{CString, c_char};
 use std::time::Duration;
 
 use super::{
-    Client, Code, DescribedTopic, Presence, Queue, QueueEvent, TopicId, TopicPartition, TopicPartitionList, c_string,
-    ffi, text_of,
+    Client, Code, DescribedTopic, Owner, Position, Presence, Queue, QueueEvent, TopicId, TopicPartition,
+    TopicPartitionList, c_string, ffi, text_of,
 };
 use crate::Result;
 
@@ -86,6 +86,20 @@ impl Client {
         Ok(())
     }
 
+    /// Asks where partitions end; the answer comes to the queue. Does not block.
+    pub fn ask_for_ends(&self, partitions: &[TopicPartition], queue: &Queue, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let options = Options::new(self, Operation::RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout);
+        let latest = ffi::rd_kafka_OffsetSpec_t::RD_KAFKA_OFFSET_SPEC_LATEST as i64;
+        let mut list = TopicPartitionList::new();
+        for at in partitions {
+            list.add(at, Some(Position { offset: latest, leader_epoch: -1 }))?;
+        }
+        // SAFETY: handle, list, queue and options are alive; librdkafka copies the list.
+        unsafe { ffi::rd_kafka_ListOffsets(self.handle(), list.as_ptr(), options.0, queue.as_ptr()) };
+        Ok(())
+    }
+
     /// Has a member of a cooperative group join it again, with its partitions: the group divides them anew. Does not
     /// block, and does nothing in a rebalance.
     pub fn join_again(&self) {
@@ -126,7 +140,7 @@ impl QueueEvent {
     }
 
     /// Reads the answer to `ask_for_owned`; `None` in a rebalance, or where it is not known.
-    pub fn owned(&self) -> Option<Vec<TopicPartition>> {
+    pub fn owned(&self) -> Option<Vec<Owner>> {
         if self.code() != Code::NONE {
             return None;
         }
@@ -150,9 +164,11 @@ impl QueueEvent {
             let of_member = |index| {
                 let member = ffi::rd_kafka_ConsumerGroupDescription_member(group, index);
                 let assignment = ffi::rd_kafka_MemberDescription_assignment(member);
-                TopicPartitionList::copy_of(ffi::rd_kafka_MemberAssignment_partitions(assignment)).partitions()
+                let list = TopicPartitionList::copy_of(ffi::rd_kafka_MemberAssignment_partitions(assignment));
+                let client_id = text_of(ffi::rd_kafka_MemberDescription_client_id(member));
+                Owner { client_id, partitions: list.partitions() }
             };
-            Some(members.flat_map(of_member).collect())
+            Some(members.map(of_member).collect())
         }
     }
 
@@ -170,6 +186,35 @@ impl QueueEvent {
             let mut count = 0;
             let topics = ffi::rd_kafka_DescribeTopics_result_topics(result, &raw mut count);
             (0..count).filter_map(|index| described(*topics.add(index))).collect()
+        }
+    }
+}
+
+impl QueueEvent {
+    /// Reads the answer to `ask_for_ends`: the end of each log, and its leader epoch. Partitions of which no leader
+    /// tells are left out.
+    pub fn ends(&self) -> Vec<(TopicPartition, Position)> {
+        if self.code() != Code::NONE {
+            return Vec::new();
+        }
+        // SAFETY: the event is an answer of this kind; each array has the length that was written, and lives as long.
+        unsafe {
+            let result = ffi::rd_kafka_event_ListOffsets_result(self.as_ptr());
+            if result.is_null() {
+                return Vec::new();
+            }
+            let mut count = 0;
+            let infos = ffi::rd_kafka_ListOffsets_result_infos(result, &raw mut count);
+            let end_of = |index| {
+                let entry = ffi::rd_kafka_ListOffsetsResultInfo_topic_partition(*infos.add(index));
+                let leader_epoch = ffi::rd_kafka_topic_partition_get_leader_epoch(entry);
+                let at = TopicPartition::new(text_of((*entry).topic), (*entry).partition);
+                let position = Position { offset: (*entry).offset, leader_epoch };
+                // Read as a number: see `ffi`.
+                let code = Code((&raw const (*entry).err).cast::<i32>().read());
+                (code == Code::NONE).then_some((at, position))
+            };
+            (0..count).filter_map(end_of).collect()
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::seam::{
     AccessFailure, CommittedOffset, Delivery, DescribedTopic, EndTxns, EndedLinger, EventKind, Failure, FetchError,
-    Fetched, Kind, Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicId,
-    TopicPartition, Unread,
+    Fetched, Kind, Limit, Metadata, OnRenewed, Owner, Position, Presence, Refused, Reported, TimestampKind, TopicId,
+    TopicPartition, Unanswered, Unread,
 };
 use crate::{Code, Error};
 

@@ -1,6 +1,25 @@
 //! The calls of a producer that concern all of its messages.
 
-use super::{Client, Code, ffi};
+use std::ffi::{c_char, c_void};
+
+use super::{Client, Code, TopicPartition, Unanswered, ffi, text_of};
+
+type Tell = unsafe extern "C" fn(*mut c_void, *const c_char, i32, i32, i64);
+
+unsafe extern "C" {
+    /// Patch 0018.
+    fn awoke_unanswered(rk: *mut ffi::rd_kafka_t, tell: Tell, opaque: *mut c_void);
+}
+
+/// Adds a partition to a list.
+///
+/// # Safety
+/// `list` is a `Vec<Unanswered>` that nobody else uses, and `topic` a text of C.
+unsafe extern "C" fn add(list: *mut c_void, topic: *const c_char, partition: i32, leader: i32, waiting: i64) {
+    // SAFETY: the caller's promise.
+    let (list, topic) = unsafe { (&mut *list.cast::<Vec<Unanswered>>(), text_of(topic)) };
+    list.push(Unanswered { at: TopicPartition::new(topic, partition), leader, waiting: waiting as u64 });
+}
 
 impl Client {
     /// Waits up to `timeout_ms` (-1 for ever) for the first delivery report, and serves all reports that are there. The
@@ -17,6 +36,14 @@ impl Client {
     pub fn flush(&self, timeout_ms: i32) -> Code {
         // SAFETY: the handle is alive; delivery callbacks run inside this call.
         Code::of(unsafe { ffi::rd_kafka_flush(self.handle(), timeout_ms) })
+    }
+
+    /// Returns the partitions with messages that have no answer. Does not block.
+    pub fn unanswered(&self) -> Vec<Unanswered> {
+        let mut list = Vec::new();
+        // SAFETY: the handle is alive; the list outlives the call, which adds to it on this thread.
+        unsafe { awoke_unanswered(self.handle(), add, (&raw mut list).cast()) };
+        list
     }
 
     /// Fails the messages that no request holds yet: their reports come next. Does not block.

@@ -140,6 +140,15 @@ pub struct DescribedTopic {
     pub partitions: i32,
 }
 
+/// A member of a group, with the partitions that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its `client.id`.
+    pub client_id: String,
+    /// Its partitions.
+    pub partitions: Vec<TopicPartition>,
+}
+
 /// The kind of an event that comes out of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
@@ -223,6 +232,17 @@ pub struct Delivery {
     pub has_answer: bool,
     /// Milliseconds since 1970 as the broker keeps it; -1 when unknown.
     pub timestamp_ms: i64,
+}
+
+/// A partition with messages that have no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The partition; -1 for messages of which it is not known yet.
+    pub at: TopicPartition,
+    /// Its leader; -1 if none is known.
+    pub leader: i32,
+    /// How many messages.
+    pub waiting: u64,
 }
 
 /// Takes the delivery report of one message.

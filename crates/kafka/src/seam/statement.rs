@@ -20,8 +20,8 @@ use crate::events::{EventBox, What};
 use crate::fork_guard::Birthplace;
 use crate::seam::{
     AccessFailure, CommittedOffset, Delivery, DescribedTopic, EndTxns, EndedLinger, EventKind, Failure, FetchError,
-    Fetched, Kind, Limit, Metadata, OnRenewed, Position, Presence, Refused, Reported, TimestampKind, TopicPartition,
-    Unread,
+    Fetched, Kind, Limit, Metadata, OnRenewed, Owner, Position, Presence, Refused, Reported, TimestampKind,
+    TopicPartition, Unanswered, Unread,
 };
 use crate::{Code, Result};
 
@@ -77,9 +77,11 @@ const _: fn(&Client, &TopicPartition) -> Option<Range<i64>> = Client::offsets_se
 const _: fn(&Client, &Queue, Duration) -> Result<()> = Client::ask_for_groups;
 const _: fn(&QueueEvent, &str) -> Presence = QueueEvent::presence_of;
 const _: fn(&Client, &Queue, Duration) -> Result<()> = Client::ask_for_owned;
-const _: fn(&QueueEvent) -> Option<Vec<TopicPartition>> = QueueEvent::owned;
+const _: fn(&QueueEvent) -> Option<Vec<Owner>> = QueueEvent::owned;
 const _: fn(&Client, &[String], &Queue, Duration) -> Result<()> = Client::ask_for_topics;
 const _: fn(&QueueEvent) -> Vec<DescribedTopic> = QueueEvent::topics;
+const _: fn(&Client, &[TopicPartition], &Queue, Duration) -> Result<()> = Client::ask_for_ends;
+const _: fn(&QueueEvent) -> Vec<(TopicPartition, Position)> = QueueEvent::ends;
 
 // A consumer.
 const _: fn(&Client, &[String]) -> Result<()> = Client::subscribe;
@@ -185,6 +187,7 @@ const _: fn(&Topic<Message>, &Message) -> EndedLinger = Topic::end_linger;
 const _: fn(&Client, EndedLinger) = Client::linger_again;
 const _: fn(&Client, i32) = Client::serve_reports;
 const _: fn(&Client, i32) -> Code = Client::flush;
+const _: fn(&Client) -> Vec<Unanswered> = Client::unanswered;
 const _: fn(&Client) = Client::purge_queued;
 const _: fn(&Client) = Client::purge_all;
 const _: fn(&[u8], usize) -> i32 = partition_of_key;

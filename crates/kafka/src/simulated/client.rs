@@ -81,6 +81,10 @@ pub(super) struct ClientState {
     pub(super) is_cooperative: bool,
     /// It reads what is committed, and is told where that ends for now.
     pub(super) tells_end: bool,
+    /// Its subscription.
+    pub(super) topics: Vec<String>,
+    /// A subscription that waits for the end of a rebalance, or of a lost session: as librdkafka does under patch 0014.
+    pub(super) next_topics: Option<Vec<String>>,
     /// The name under which a static member comes back.
     pub(super) instance: Option<String>,
     /// Assignments that are still to come after a revocation: that of the same rebalance, and of the next one.

@@ -16,6 +16,8 @@ use super::{CommittedOffset, LogRecord, TopicPartition};
 
 /// The most messages that a partition queue holds.
 const QUEUE_MAX: usize = 40;
+/// More messages than a log ever has.
+const BEYOND_ALL: i64 = 1_000;
 /// The most messages of one fetch.
 const FETCH_MAX: u64 = 12;
 
@@ -61,6 +63,8 @@ pub(super) struct State {
     pub(super) faults: Faults,
     /// How often topics were made again.
     pub(super) recreated: BTreeMap<String, u64>,
+    /// The brokers know no ids of topics.
+    pub(super) is_without_ids: bool,
     /// The topics and values of messages whose report did not say where they are.
     pub(super) undelivered: Vec<(Arc<str>, Vec<u8>)>,
     /// Called after each commit that took effect.
@@ -222,11 +226,21 @@ impl Cluster {
         self.wake();
     }
 
-    /// Deletes a topic, which no member reads, and makes it again. Its committed offsets are kept.
+    /// Has the brokers tell no ids of topics, as before Kafka 2.8.
+    pub fn leave_ids_out(&self) {
+        self.state().is_without_ids = true;
+    }
+
+    /// Deletes a topic, which no member reads, and makes it again. Its committed offsets are kept. Where it has no id,
+    /// they are beyond what the new one will have: of others nobody can know whether they are of the topic before.
     pub fn recreate(&self, topic: &str) {
         let mut state = self.state();
         state.logs.iter_mut().filter(|(at, _)| &*at.topic == topic).for_each(|(_, log)| *log = Log::default());
         *state.recreated.entry(topic.to_owned()).or_default() += 1;
+        if state.is_without_ids {
+            let committed = state.committed.iter_mut().filter(|((_, at), _)| &*at.topic == topic);
+            committed.for_each(|(_, committed)| committed.offset += BEYOND_ALL);
+        }
     }
 
     /// Has each member fetch the last messages of a partition again that it has pulled, as a rebalance may.

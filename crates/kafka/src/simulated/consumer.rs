@@ -10,13 +10,19 @@ use super::{Client, Code, CommittedOffset, EventKind, Queue, TopicPartitionList}
 use crate::Result;
 
 impl Client {
-    /// Subscribes, and joins the group. The group assigns partitions later.
+    /// Subscribes, and joins the group. The group assigns partitions later. In a rebalance, and after a lost session, it
+    /// waits for the end of that.
     ///
     /// # Errors
     /// None.
     pub fn subscribe(&self, topics: &[String]) -> Result<()> {
         let mut state = self.cluster.state();
-        state.clients[self.id].is_subscribed = true;
+        let client = &mut state.clients[self.id];
+        client.is_subscribed = true;
+        if client.is_rebalancing || client.is_lost || client.is_told_lost {
+            client.next_topics = Some(topics.to_vec());
+            return Ok(());
+        }
         state.join(self.id, self.group(), topics);
         drop(state);
         self.cluster.wake();
@@ -53,6 +59,7 @@ impl Client {
             client.partitions.entry(entry.at.clone()).or_default().assign(entry.position);
         }
         client.is_rebalancing = false;
+        state.apply_subscription(self.id);
         drop(state);
         self.cluster.wake();
         Ok(())
@@ -81,6 +88,7 @@ impl Client {
             client.partitions.entry(entry.at.clone()).or_default().assign(entry.position);
         }
         client.is_rebalancing = false;
+        state.apply_subscription(self.id);
         drop(state);
         self.cluster.wake();
         Code::NONE

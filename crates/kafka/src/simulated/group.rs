@@ -13,7 +13,6 @@ use super::{Code, TopicPartition, TopicPartitionList};
 #[derive(Default)]
 pub(super) struct Group {
     members: Vec<usize>,
-    topics: Vec<String>,
     /// The member that is to have each partition.
     target: BTreeMap<TopicPartition, usize>,
     /// The member that has it, or is about to be told so.
@@ -93,12 +92,14 @@ impl Cluster {
 impl State {
     pub(super) fn join(&mut self, id: usize, group: &str, topics: &[String]) {
         let instance = self.clients[id].instance.clone();
+        self.clients[id].topics = topics.to_vec();
         let joined = self.groups.entry(group.to_owned()).or_default();
+        let before = instance.as_ref().and_then(|name| joined.away.get(name)).copied();
+        let has_changed = before.is_some_and(|before| self.clients[before].topics != topics);
         if !joined.members.contains(&id) {
             joined.members.push(id);
         }
-        joined.topics = topics.to_vec();
-        if joined.restore(instance.as_ref(), id) {
+        if joined.restore(instance.as_ref(), id) && !has_changed {
             self.clients[id].to_come = 1; // It is told of its assignment, also of an empty one.
         } else {
             self.divide(group);
@@ -128,16 +129,15 @@ impl State {
 
     pub(super) fn divide(&mut self, name: &str) {
         let Some(group) = self.groups.get_mut(name) else { return };
-        let topics = &group.topics;
-        let partitions: Vec<_> =
-            self.logs.keys().filter(|at| topics.iter().any(|topic| **topic == *at.topic)).collect();
         group.target.clear();
         group.away.clear();
         let members = &group.members;
         group.given_up.retain(|_, member| members.contains(member));
-        for at in partitions {
-            if let Some(member) = group.members.get(simulation::random(group.members.len() as u64) as usize) {
-                group.target.insert(at.clone(), *member);
+        for at in self.logs.keys() {
+            let reads = |member: &&usize| self.clients[**member].topics.iter().any(|topic| **topic == *at.topic);
+            let readers: Vec<_> = members.iter().filter(reads).collect();
+            if let Some(member) = readers.get(simulation::random(readers.len().max(1) as u64) as usize) {
+                group.target.insert(at.clone(), **member);
             }
         }
         let is_eager = group.members.iter().any(|member| !self.clients[*member].is_cooperative);
@@ -225,6 +225,16 @@ impl State {
         let has_all_left = !client.has_assigned();
         group.owners.retain(|at, owner| *owner != id || !(has_all_left || partitions.contains(at)));
         group.note_given_back();
+        self.apply_subscription(id);
+    }
+
+    /// Applies a subscription that waited for the end of a rebalance.
+    pub(super) fn apply_subscription(&mut self, id: usize) {
+        let client = &mut self.clients[id];
+        if let Some(topics) = client.next_topics.take().filter(|_| !client.is_closing) {
+            let group = client.group.clone();
+            self.join(id, &group, &topics);
+        }
     }
 
     /// Notes that a client has left its group.

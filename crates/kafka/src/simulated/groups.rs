@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::cluster::{Calls, Cluster, State, one_in};
 use super::queue::Event;
 use super::{
-    Client, Code, DescribedTopic, EventKind, Presence, Queue, QueueEvent, TopicId, TopicPartition, TopicPartitionList,
+    Client, Code, DescribedTopic, EventKind, Owner, Position, Presence, Queue, QueueEvent, TopicId, TopicPartition,
+    TopicPartitionList,
 };
 use crate::Result;
 
@@ -18,6 +19,7 @@ pub(super) enum Question {
     Groups,
     Owned,
     Topics(Vec<String>),
+    Ends(Vec<TopicPartition>),
 }
 
 impl Client {
@@ -45,6 +47,15 @@ impl Client {
     /// None.
     pub fn ask_for_topics(&self, topics: &[String], queue: &Queue, _timeout: Duration) -> Result<()> {
         self.ask(Question::Topics(topics.to_vec()), queue);
+        Ok(())
+    }
+
+    /// Asks where partitions end; the answer comes to the queue.
+    ///
+    /// # Errors
+    /// None.
+    pub fn ask_for_ends(&self, partitions: &[TopicPartition], queue: &Queue, _timeout: Duration) -> Result<()> {
+        self.ask(Question::Ends(partitions.to_vec()), queue);
         Ok(())
     }
 
@@ -77,13 +88,21 @@ impl QueueEvent {
     }
 
     /// Reads the answer to `ask_for_owned`.
-    pub fn owned(&self) -> Option<Vec<TopicPartition>> {
-        (self.code() == Code::NONE).then(|| self.partitions().partitions())
+    pub fn owned(&self) -> Option<Vec<Owner>> {
+        let owner = |partitions| vec![Owner { client_id: "simulated".into(), partitions }];
+        (self.code() == Code::NONE).then(|| owner(self.partitions().partitions()))
     }
 
     /// Reads the answer to `ask_for_topics`.
     pub fn topics(&self) -> Vec<DescribedTopic> {
         self.topics.clone()
+    }
+
+    /// Reads the answer to `ask_for_ends`.
+    pub fn ends(&self) -> Vec<(TopicPartition, Position)> {
+        let is_told = self.code() == Code::NONE;
+        let entries = self.list.0.iter().filter(|_| is_told);
+        entries.map(|entry| (entry.at.clone(), entry.position)).collect()
     }
 }
 
@@ -124,6 +143,14 @@ impl State {
                 let topics = topics.iter().map(|topic| self.describe(topic)).collect();
                 Event::of_topics(if fails { Err(Code::TIMED_OUT) } else { Ok(topics) })
             }
+            Question::Ends(partitions) => {
+                let mut list = TopicPartitionList::new();
+                for at in partitions {
+                    let end = self.logs.get(&at).map(|log| Position { offset: log.end(), leader_epoch: log.epoch() });
+                    list.add(&at, end).unwrap_or_default();
+                }
+                Event::new(EventKind::Other, if fails { Code::TIMED_OUT } else { Code::NONE }, list)
+            }
         };
         self.put_event(queue, event, calls);
     }
@@ -131,7 +158,8 @@ impl State {
     fn describe(&self, topic: &str) -> DescribedTopic {
         let partitions = self.logs.keys().filter(|at| &*at.topic == topic).count() as i32;
         let id = format!("{topic}-{}", self.recreated.get(topic).copied().unwrap_or_default());
-        DescribedTopic { name: topic.to_owned(), id: Some(TopicId(id.into())), partitions }
+        let id = (!self.is_without_ids).then(|| TopicId(id.into()));
+        DescribedTopic { name: topic.to_owned(), id, partitions }
     }
 
     fn listing(&self, id: usize, fails: bool) -> Event {

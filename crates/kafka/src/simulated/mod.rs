@@ -6,8 +6,8 @@
 use crate::Code;
 use crate::seam::{
     AccessFailure, CommittedOffset, Delivery, DescribedTopic, EndTxns, EndedLinger, EventKind, Failure, FetchError,
-    Kind, Limit, Metadata, OnRenewed, PartitionInfo, Position, Presence, Refused, Reported, TimestampKind, TopicId,
-    TopicInfo, TopicPartition, Unread,
+    Kind, Limit, Metadata, OnRenewed, Owner, PartitionInfo, Position, Presence, Refused, Reported, TimestampKind,
+    TopicId, TopicInfo, TopicPartition, Unanswered, Unread,
 };
 
 mod client;

@@ -11,6 +11,8 @@ __all__ = [
     "ClientError",
     "ClientLog",
     "ClientStatistics",
+    "OutputBlocked",
+    "OutputUnblocked",
     "ProducerReplaced",
     "TransactionAbort",
 ]
@@ -64,6 +66,38 @@ class ClientStatistics(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "client.statistics"
     client: str
     json: str
+
+
+class OutputBlocked(Event, frozen=True, kw_only=True):
+    """Nothing that was sent to a partition is acknowledged: `messages` wait, the first of them for `for_s` seconds or longer.
+
+    It is told of all that the process sends: outputs, dead letters, replies, requests, and what user code produces. The
+    partition is -1 while no broker tells the topic's partitions.
+    """
+
+    name: ClassVar[str] = "output.blocked"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "look at the partition's leader and its in-sync replicas (`min.insync.replicas`)"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_blocked_outputs_total", "Partitions that were found to acknowledge nothing.", {"topic": "topic"}
+    )
+    client: str
+    topic: str
+    partition: int
+    messages: int
+    for_s: float
+    text: str
+
+
+class OutputUnblocked(Event, frozen=True, kw_only=True):
+    """A partition acknowledges messages again, or no message waits for it any more; `text` says which."""
+
+    name: ClassVar[str] = "output.unblocked"
+    usual_level: ClassVar[int] = logging.INFO
+    client: str
+    topic: str
+    partition: int
+    text: str
 
 
 class ProducerReplaced(Event, frozen=True, kw_only=True):

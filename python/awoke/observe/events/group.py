@@ -10,6 +10,7 @@ from awoke.observe.events.event import Counter, Event
 __all__ = [
     "CommitFailed",
     "FetchFailure",
+    "GroupShared",
     "GroupUnowned",
     "GroupWaiting",
     "JobOverdue",
@@ -62,6 +63,22 @@ class GroupUnowned(Event, frozen=True, kw_only=True):
     def increment(self) -> int:
         """One for each partition."""
         return len(self.partitions)
+
+
+class GroupShared(Event, frozen=True, kw_only=True):
+    """Members of the group belong to another app, or read `topics` that this app does not read.
+
+    `apps` are the names of other apps: they take a part of the messages. `topics` are told when the assignment has
+    stood for `max.poll.interval.ms`, because an update of an app changes its topics, too.
+    """
+
+    name: ClassVar[str] = "group.shared"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "give each app a group of its own; nothing, if it is another version of the app"
+    group: str = ""
+    client: str
+    apps: list[str]
+    topics: list[str]
 
 
 class PartitionsChanged(Event, frozen=True, kw_only=True):

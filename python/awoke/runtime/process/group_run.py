@@ -54,6 +54,7 @@ from awoke.runtime.process.stopping import (
 from awoke.runtime.process.transactions import Transactions, sends_letters, transactional_id_of
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.settings import Settings, client_properties
+from awoke.settings.kafka import NAMED
 
 TURN_S_MIN = 0.01
 """A job of single messages runs at least this long before another partition has its turn."""
@@ -217,12 +218,16 @@ class GroupRun:
         named = [] if self.is_fixed else [*self._declared.subscribed, *topics_more]
         own = instance_properties(self.settings, named) if named else {}
         self.member = _native.GroupMember(
-            client_properties(self.settings, **{"group.id": self.group, **own}),
+            client_properties(self.settings, **{"group.id": self.group, "client.id": self._client_id(), **own}),
             [*routes, *more],
             self.settings.for_engine(partitions, members),
             None if self.transactions is None else self.transactions.native,
             self.box,
         )
+
+    def _client_id(self) -> str:
+        """Returns the `client.id` of its member. The engine compares those of a group to find members of another app."""
+        return self.settings.kafka.get("client.id", NAMED + self.app.name)
 
     def owns(self, route: Route) -> bool:
         """Tells whether a route belongs to the group."""
@@ -270,6 +275,14 @@ class GroupRun:
     def unowned(self) -> list[tuple[str, int]]:
         """Returns the partitions that no member of the group owns, as far as this one compares. Does not block."""
         return [] if self.member is None else self.member.unowned()
+
+    def strangers(self) -> tuple[list[str], list[str]]:
+        """Returns the names of other apps in the group, and topics of its members that this app does not read, as far
+        as this member compares.
+
+        Does not block.
+        """
+        return ([], []) if self.member is None else self.member.strangers()
 
     def failing(self) -> list[tuple[str, int]]:
         """Returns topic and partition of each message that has failed and is tried again. Does not block."""

@@ -16,7 +16,15 @@ from awoke.declare.routing import Route
 from awoke.errors import ConfigError, hear_ends
 from awoke.observe import ledger
 from awoke.observe.contexts import JobContexts
-from awoke.observe.events import AppResized, AppStarted, AppStopped, AppStopping, ClientError
+from awoke.observe.events import (
+    AppResized,
+    AppStarted,
+    AppStopped,
+    AppStopping,
+    ClientError,
+    OutputBlocked,
+    OutputUnblocked,
+)
 from awoke.observe.ledger import Ledger
 from awoke.observe.logs import keep_audible
 from awoke.observe.metrics.recorder import Recorder
@@ -36,6 +44,7 @@ from awoke.runtime.process.startup_checks import check_topics
 from awoke.runtime.process.steering import Steering
 from awoke.runtime.process.stopping import InterruptibleWait, remaining_s, store_progress
 from awoke.runtime.process.topic_watch import TopicWatch
+from awoke.runtime.watch.health import BlockedOutputs
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.waiting.drive import drive
 from awoke.waiting.green_threads import check_threads
@@ -83,6 +92,7 @@ class AppRunner(Steering):
         self._stop_wait = InterruptibleWait()
         self._pool = WorkerPool(app, self._stop_wait, self.stop_app)
         self.connections = Connections(self.settings)
+        self.blocked_outputs = BlockedOutputs()
         self._topic_watch = TopicWatch(app, self.settings, self._read_topic)
         self._lifecycle = LifecycleRun(app.lifecycle, app.events, self._pool.call_async, self.contexts.base)
         self.dependencies = ProcessDependencies(app.dependencies, app.all_routes, app.events, self._pool.call_async)
@@ -349,6 +359,8 @@ class AppRunner(Steering):
             events.subscribe(ClientError, self._on_client_error),
             events.subscribe(ClientError, self.connections.on_error),
             hear_ends(self.stop_app),
+            events.subscribe(OutputBlocked, self.blocked_outputs.on_blocked),
+            events.subscribe(OutputUnblocked, self.blocked_outputs.on_unblocked),
         ]
 
         def end() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from awoke import _native
 from awoke.declare.routing import Route
-from awoke.observe.partitions import PartitionState, without_owner
+from awoke.observe.events import OutputBlocked, OutputUnblocked
+from awoke.observe.partitions import PartitionState, not_written, without_owner
 from awoke.runtime.extension import Extension
 from awoke.runtime.failures.failures import Failures
 from awoke.runtime.process.refusals import Refusals
 from awoke.settings import Settings
 from awoke.text.durations import duration
 from awoke.text.printable import text_of
+from awoke.waiting.clock import wall_ms
 
 
 class WatchedGroup(Protocol):
@@ -40,9 +43,62 @@ class WatchedGroup(Protocol):
     def partitions(self) -> Sequence[PartitionState]: ...
 
 
+class BlockedOutput(NamedTuple):
+    """A partition to which nothing can be written."""
+
+    topic: str
+    partition: int
+    messages: int
+    """Those that waited when it was found."""
+    since_ms: int
+    text: str
+
+
+class BlockedOutputs:
+    """The partitions to which nothing can be written, as the producers of the process tell them.
+
+    Any thread may call everything here; nothing blocks.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, int], list[BlockedOutput]] = {}
+        """Several producers may send to one partition."""
+
+    def on_blocked(self, event: OutputBlocked) -> None:
+        """Notes a partition that acknowledges nothing to a producer."""
+        since_ms = wall_ms() - round(event.for_s * 1_000)
+        found = BlockedOutput(event.topic, event.partition, event.messages, since_ms, event.text)
+        with self._lock:
+            self._known.setdefault((event.topic, event.partition), []).append(found)
+
+    def on_unblocked(self, event: OutputUnblocked) -> None:
+        """Notes that a partition is well again for one producer."""
+        with self._lock:
+            found = self._known.get((event.topic, event.partition), [])
+            if len(found) > 1:
+                found.pop()
+            else:
+                self._known.pop((event.topic, event.partition), None)
+
+    def all(self) -> list[BlockedOutput]:
+        """Returns them, the oldest first."""
+        with self._lock:
+            found = [each[0] for each in self._known.values()]
+        return sorted(found, key=lambda output: output.since_ms)
+
+    def reasons(self) -> Iterator[str]:
+        """Gives a sentence for each."""
+        for output in self.all():
+            for_s = (wall_ms() - output.since_ms) / 1_000
+            yield not_written(output.topic, output.partition, output.messages, for_s, output.text)
+
+
 class Watched(Protocol):
     """The parts of a running app that reasons come from."""
 
+    @property
+    def blocked_outputs(self) -> BlockedOutputs: ...
     @property
     def fatal_error(self) -> BaseException | None: ...
     @property
@@ -57,6 +113,7 @@ def reasons(app: Watched) -> Iterator[str]:
         yield f"fatal error: {text_of(app.fatal_error)}"
     for extension in app.extensions:
         yield from extension.reasons()
+    yield from app.blocked_outputs.reasons()
     for group in app.groups:
         yield from group.refusals.reasons()
         yield from _paused(group)

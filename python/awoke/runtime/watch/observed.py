@@ -18,7 +18,7 @@ from awoke.runtime.jobs.worker_pool import WorkerPool
 from awoke.runtime.process.connections import Connections
 from awoke.runtime.process.context import RunnableApp
 from awoke.runtime.process.group_run import GroupRun
-from awoke.runtime.watch.health import reasons
+from awoke.runtime.watch.health import BlockedOutputs, reasons
 from awoke.runtime.watch.overdue import OverdueWatch
 from awoke.settings import Settings
 from awoke.text.printable import text_of
@@ -38,6 +38,8 @@ class Observed:
     call_log: CallLog | None
     """Where remote calls are noted for the console; None without it."""
     connections: Connections
+    blocked_outputs: BlockedOutputs
+    """The partitions to which nothing can be written."""
     fatal_error: BaseException | None
     is_quiet: bool
     """True if no new jobs begin."""

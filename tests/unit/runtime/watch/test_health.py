@@ -10,10 +10,11 @@ import pytest
 import awoke
 from awoke._native import Job
 from awoke.declare.routing import Route
+from awoke.observe.events import OutputBlocked, OutputUnblocked
 from awoke.observe.partitions import CommitGap, PartitionState
 from awoke.runtime.extension import Extension
 from awoke.runtime.failures.failures import Failures
-from awoke.runtime.watch.health import reasons
+from awoke.runtime.watch.health import BlockedOutputs, reasons
 from awoke.settings import Settings
 from tests.unit.runtime.fakes import FakeJob, FakePartition
 
@@ -38,6 +39,7 @@ class Watched:
         self.fatal_error: BaseException | None = None
         self.refusals: Any = SimpleNamespace(reasons=list)
         self.extensions: list[Extension] = []
+        self.blocked_outputs = BlockedOutputs()
         self.paused: dict[tuple[str, int], tuple[Any, BaseException]] = {}
         self.states: list[PartitionState] = []
         self.stuck_places: list[tuple[str, int, str, bool]] = []
@@ -82,6 +84,36 @@ def test_extensions_give_reasons() -> None:
             return ["the disk is full"]
 
     assert Watched(extensions=[Extension(), Failing()]).reason() == "the disk is full"
+
+
+def blocked(topic: str = "results", partition: int = 3, for_s: float = 12.0) -> OutputBlocked:
+    text = "it has no leader"
+    return OutputBlocked(client="awoke", topic=topic, partition=partition, messages=2, for_s=for_s, text=text)
+
+
+def unblocked(topic: str = "results", partition: int = 3) -> OutputUnblocked:
+    return OutputUnblocked(client="awoke", topic=topic, partition=partition, text="a message was acknowledged")
+
+
+def test_a_partition_that_cannot_be_written_to_is_a_reason_until_all_producers_can() -> None:
+    outputs = BlockedOutputs()
+    outputs.on_blocked(blocked())
+    outputs.on_blocked(blocked())
+    reason = Watched(blocked_outputs=outputs).reason()
+    assert reason == "results[3] acknowledges nothing for 12 s, and 2 messages wait: it has no leader"
+    outputs.on_unblocked(unblocked())
+    assert len(outputs.all()) == 1
+    outputs.on_unblocked(unblocked())
+    outputs.on_unblocked(unblocked())
+    assert list(reasons(Watched(blocked_outputs=outputs))) == []
+
+
+def test_the_output_that_is_blocked_for_longest_comes_first() -> None:
+    outputs = BlockedOutputs()
+    outputs.on_blocked(blocked("results"))
+    outputs.on_blocked(blocked("others", -1, 30.0))
+    first, _ = reasons(Watched(blocked_outputs=outputs))
+    assert first.startswith("topic others acknowledges nothing for 30 s")
 
 
 def test_a_paused_partition_is_named_with_the_command_that_resumes_it() -> None:

@@ -17,6 +17,7 @@ from awoke.observe.partitions import PartitionState
 from awoke.runtime.process.group_run import GroupRun
 from awoke.runtime.process.refusals import GROUP, Refusals
 from awoke.runtime.process.runner import AppRunner
+from awoke.runtime.watch.health import BlockedOutputs
 from awoke.runtime.watch.observed import Observed
 from awoke.settings import Settings
 
@@ -34,6 +35,9 @@ class FakeMember:
 
     def unowned(self) -> list[Any]:
         return [("orders", 4), ("orders", 6)]
+
+    def strangers(self) -> tuple[list[str], list[str]]:
+        return ["mailing"], []
 
     def fetch_queue_bytes(self) -> int:
         return 4_096
@@ -72,6 +76,7 @@ def observed(of_group: Mapping[str, Any] | None = None, **parts: Any) -> Observe
     found.ledger, found.extensions = Ledger(), []
     found.is_quiet, found.began_s = False, 0.0
     found.connections = SimpleNamespace(why_not_ready=lambda: None)
+    found.blocked_outputs = BlockedOutputs()
     found._pool = SimpleNamespace(counters=lambda: {"threads": {"jobs": 3}})
     vars(found).update(parts)
     result: Observed = found
@@ -101,6 +106,7 @@ def test_partitions_are_those_of_the_group_member() -> None:
     assert group.fetch_queue_bytes() == 4_096
     assert group.stuck() == [("orders", 3, "no offset", True)]
     assert group.unowned() == [("orders", 4), ("orders", 6)]
+    assert group.strangers() == (["mailing"], [])
 
 
 def test_partitions_are_those_of_all_groups() -> None:

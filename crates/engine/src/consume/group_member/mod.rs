@@ -1,7 +1,7 @@
 //! A member of a consumer group: the thread that talks to the group, and the handle by which others talk to the thread.
 //!
 //! `thread` has the thread's loop, `rebalance` the change of its partitions, `starts` the place where reading begins,
-//! `ownership` the question whether each partition has an owner, and `shared` the state that handle and thread share.
+//! `ownership` the question whether each partition has an owner of this app, and `shared` the state that handle and thread share.
 //!
 //! librdkafka's callbacks run no user code, and neither does this thread.
 
@@ -28,6 +28,7 @@ use crate::wake::{ClockSteps, OnStep};
 use crate::wake::{Completion, OwnThread};
 use crate::{Error, Result};
 use ownership::Ownership;
+pub use ownership::Strangers;
 use shared::{Request, Shared};
 use thread::Member;
 
@@ -214,6 +215,11 @@ impl GroupMember {
     /// Returns the partitions of the member's topics that no member of the group owns, as far as this one compares.
     pub fn unowned(&self) -> Vec<TopicPartition> {
         self.shared.unowned()
+    }
+
+    /// Returns the members of another app in the group, as far as this one compares.
+    pub fn strangers(&self) -> Strangers {
+        self.shared.strangers()
     }
 
     /// Ends the wait of a revocation or a close for running jobs, and for the group. Does not block.

@@ -1,4 +1,4 @@
-//! Whether each partition of the member's topics has an owner in its group.
+//! Whether each partition of the member's topics has an owner in its group, and whether the group is this app's alone.
 //!
 //! In a cooperative rebalance a member gives partitions up, and joins again: they get their new owners in the rebalance
 //! that follows. A static member that ends in between, and comes back under its name, is given what it had, and no
@@ -8,7 +8,16 @@
 //!    members own with what the topics have. If a partition has no owner, it joins again, and the group divides all.
 //! 3. Whatever the cause: when an assignment has stood for a session time-out, every member compares, because any
 //!    partition may be one without an owner. The owner of the group's first partition that has one tells: partitions
-//!    without an owner are an event, and known until they have one.
+//!    without an owner are an event, and known until they have one. Where the coordinator divides the partitions
+//!    (KIP-848), only this comparison is made.
+//!
+//! The answer also tells of members of another app, which then takes a part of the messages away:
+//! 1. A member of awoke has the name of its app in its `client.id`. Another name in the group is another app.
+//! 2. Two apps may have one name. The topics that a member reads are not told, only those of which it has partitions.
+//!    Topics of other members that this one does not read are another app's, or another version's: a rolling update
+//!    changes the assignment again and again, so they count after `max.poll.interval.ms` without a change. In that time
+//!    each member that lives takes part in a rebalance. A pattern may match a topic in one process earlier than in
+//!    another, by less.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +27,7 @@ use super::thread::Member;
 use crate::Result;
 use crate::clock::{self, Deadline};
 use crate::events::What;
-use crate::kafka::{ClientConfig, DescribedTopic, EventKind, QueueEvent, TopicPartition};
+use crate::kafka::{ClientConfig, DescribedTopic, EventKind, Owner, QueueEvent, TopicPartition};
 
 /// The time that brokers have for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -26,9 +35,36 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// After a revocation come the assignment of the same rebalance, and that of the rebalance which follows it.
 const AFTER_REVOCATION: u8 = 2;
 
+/// The beginning of the `client.id` of a member that has the name of its app there.
+const NAMED: &str = "awoke-";
+
+/// Members of another app in the group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strangers {
+    /// The names of the other apps.
+    pub apps: BTreeSet<String>,
+    /// Topics of other members that this app does not read.
+    pub topics: BTreeSet<String>,
+}
+
+impl Strangers {
+    /// Returns whether there are any.
+    pub fn are_some(&self) -> bool {
+        !self.apps.is_empty() || !self.topics.is_empty()
+    }
+}
+
 /// What a member knows of the owners in its group, and when it asks.
 pub(super) struct Ownership {
+    /// It is a static member, and the members divide the partitions.
     is_static: bool,
+    /// Only members divide partitions in two rebalances, of which the second may be missing.
+    is_classic: bool,
+    client_id: String,
+    /// The time within which each member takes part in a rebalance.
+    settled: Duration,
+    /// When the assignment changed last, in real time.
+    changed: Instant,
     session: Duration,
     heartbeat: Duration,
     /// Assignments that are still to come after a revocation.
@@ -41,14 +77,19 @@ pub(super) struct Ownership {
 }
 
 impl Ownership {
-    /// Returns `None` for a group whose coordinator divides the partitions (KIP-848), or that does not divide any.
+    /// Returns `None` for a group that does not divide any partitions.
     pub(super) fn of(config: &ClientConfig, is_fixed: bool) -> Result<Option<Self>> {
-        if is_fixed || config.get("group.protocol").is_some_and(|protocol| protocol != "classic") {
+        if is_fixed {
             return Ok(None);
         }
         let duration = |name| config.effective_number(name).map(Duration::from_millis);
+        let is_classic = config.get("group.protocol").is_none_or(|protocol| protocol == "classic");
         Ok(Some(Self {
-            is_static: config.get("group.instance.id").is_some(),
+            is_static: is_classic && config.get("group.instance.id").is_some(),
+            is_classic,
+            client_id: config.get("client.id").unwrap_or_default().to_owned(),
+            settled: duration("max.poll.interval.ms")?,
+            changed: clock::real_now(),
             session: duration("session.timeout.ms")?,
             heartbeat: duration("heartbeat.interval.ms")?,
             to_come: 0,
@@ -65,13 +106,22 @@ impl Ownership {
 
     pub(super) fn note_assigned(&mut self) {
         self.to_come = self.to_come.saturating_sub(1);
-        self.owned = None;
-        self.ask_later();
+        self.note_changed();
     }
 
     pub(super) fn note_revoked(&mut self, is_lost: bool) {
+        if !self.is_classic {
+            // No assignment has to follow.
+            return self.note_changed();
+        }
         self.to_come = if is_lost { 0 } else { AFTER_REVOCATION };
         (self.owned, self.due) = (None, None);
+    }
+
+    fn note_changed(&mut self) {
+        self.owned = None;
+        self.changed = clock::real_now();
+        self.ask_later();
     }
 
     /// Returns whether partitions that the member gave up have no new owner yet, and get none if it ends.
@@ -93,6 +143,26 @@ impl Ownership {
     fn ask_later(&mut self) {
         let time = if self.is_early() { self.heartbeat } else { self.session };
         self.due = clock::real_now().checked_add(time);
+    }
+
+    /// Returns the members of another app among the owners. `topics` are those that this one reads.
+    fn strangers(&self, owners: &[Owner], topics: &[String]) -> Strangers {
+        let name_of = |client_id: &str| client_id.strip_prefix(NAMED).map(str::to_owned);
+        let mut strangers = Strangers::default();
+        if let Some(mine) = name_of(&self.client_id) {
+            strangers.apps = owners.iter().filter_map(|owner| name_of(&owner.client_id)).collect();
+            strangers.apps.remove(&mine);
+        }
+        if clock::real_since(self.changed) >= self.settled {
+            let owned = owners.iter().flat_map(|owner| &owner.partitions).map(|at| at.topic.to_string());
+            strangers.topics = owned.filter(|topic| !topics.contains(topic)).collect();
+        }
+        strangers
+    }
+
+    /// Asks once more when topics of other members count, if there may be some.
+    fn ask_when_settled(&mut self) {
+        self.due = self.changed.checked_add(self.settled).filter(|at| *at > clock::real_now());
     }
 
     /// Returns the partitions of these topics that no member owns; `None` when that is not known.
@@ -128,9 +198,17 @@ impl Member {
         }
         match event.owned() {
             None => ownership.ask_later(),
-            Some(owned) => {
-                ownership.owned = Some(owned.into_iter().collect());
+            Some(owners) => {
                 let topics = self.assignment.topics();
+                let strangers = ownership.strangers(&owners, &topics);
+                if !ownership.is_early() {
+                    if self.shared.meet(&strangers) {
+                        let (apps, topics) =
+                            (strangers.apps.into_iter().collect(), strangers.topics.into_iter().collect());
+                        self.shared.client.emit(What::Shared { apps, topics });
+                    }
+                }
+                ownership.owned = Some(owners.into_iter().flat_map(|owner| owner.partitions).collect());
                 self.report(self.shared.client.ask_for_topics(&topics, &self.shared.queue, ANSWER_WITHIN));
             }
         }
@@ -158,6 +236,7 @@ impl Member {
         if !is_to_tell {
             unowned.clear();
         }
+        ownership.ask_when_settled();
         let is_new = self.shared.unowned() != unowned;
         self.shared.set_unowned(unowned.clone());
         if is_new && !unowned.is_empty() {
@@ -249,7 +328,45 @@ mod tests {
     }
 
     #[test]
-    fn the_coordinator_answers_for_groups_that_it_divides_itself() {
-        assert!(ownership(&[("group.protocol", "consumer")]).is_none());
+    fn where_the_coordinator_divides_a_member_compares_and_no_second_rebalance_is_waited_for() {
+        let mut member = ownership(&[("group.protocol", "consumer"), ("group.instance.id", "one")]).expect("a group");
+        member.note_revoked(false);
+        assert!(member.due().is_some(), "no assignment has to follow");
+        assert!(!member.is_to_join() && !member.is_early());
+        member.owned = Some([at(0)].into());
+        assert_eq!(member.unowned(&[topic(2)]), Some(vec![at(1)]));
+    }
+
+    fn owner(client_id: &str, topic: &str) -> Owner {
+        Owner { client_id: client_id.into(), partitions: vec![TopicPartition::new(topic, 0)] }
+    }
+
+    fn strangers(apps: &[&str], topics: &[&str]) -> Strangers {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Strangers { apps: names(apps), topics: names(topics) }
+    }
+
+    #[test]
+    fn another_app_is_known_by_the_name_in_its_client_id() {
+        let owners = [owner("awoke-shop", "orders"), owner("awoke-mailing", "orders"), owner("sarama", "orders")];
+        let topics = ["orders".to_owned()];
+        let named = ownership(&[("client.id", "awoke-shop")]).expect("a classic group");
+        assert_eq!(named.strangers(&owners, &topics), strangers(&["mailing"], &[]));
+        let other = ownership(&[("client.id", "pod-7")]).expect("a classic group");
+        assert!(!other.strangers(&owners, &topics).are_some(), "a name of the user's may be that of one process");
+    }
+
+    #[test]
+    fn topics_of_others_count_when_the_assignment_has_settled() {
+        let mut member = ownership(&[("max.poll.interval.ms", "60000")]).expect("a classic group");
+        let (owners, topics) = ([owner("awoke", "orders"), owner("awoke", "clicks")], ["orders".to_owned()]);
+        member.note_assigned();
+        assert!(!member.strangers(&owners, &topics).are_some(), "an update changes topics, too");
+        member.ask_when_settled();
+        assert!(member.due() > clock::real_now().checked_add(Duration::from_secs(50)));
+        member.changed = member.changed.checked_sub(Duration::from_mins(1)).expect("the clock has run for so long");
+        assert_eq!(member.strangers(&owners, &topics), strangers(&[], &["clicks"]));
+        member.ask_when_settled();
+        assert_eq!(member.due(), None);
     }
 }

@@ -10,6 +10,7 @@ use super::super::offsets::{Offsets, Progress};
 use super::super::open_partitions::OpenPartitions;
 use super::super::{Route, StartAt};
 use super::PartitionState;
+use super::ownership::Strangers;
 use crate::clock::{Activity, Deadline, Due, Timed, monotonic_ns};
 use crate::kafka::{Client, Queue, TopicPartition};
 use crate::wake::Parker;
@@ -51,6 +52,8 @@ pub(super) struct Shared {
     default_start: StartAt,
     /// Partitions that no member of the group owns.
     unowned: Mutex<Vec<TopicPartition>>,
+    /// Members of another app in the group.
+    strangers: Mutex<Strangers>,
     /// When the thread came up last, in nanoseconds of the monotonic clock.
     came_up_ns: AtomicU64,
 }
@@ -82,6 +85,7 @@ impl Shared {
             starts: Mutex::default(),
             default_start,
             unowned: Mutex::default(),
+            strangers: Mutex::default(),
             came_up_ns: AtomicU64::new(monotonic_ns()),
         };
         routes.iter().for_each(|route| shared.add_start(route));
@@ -140,6 +144,19 @@ impl Shared {
 
     pub(super) fn set_unowned(&self, partitions: Vec<TopicPartition>) {
         *self.unowned.lock().unwrap_or_else(PoisonError::into_inner) = partitions;
+    }
+
+    /// Returns the members of another app in the group.
+    pub(super) fn strangers(&self) -> Strangers {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes the members of another app. Returns whether there are some that were not known.
+    pub(super) fn meet(&self, found: &Strangers) -> bool {
+        let mut known = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = found.are_some() && *known != *found;
+        known.clone_from(found);
+        is_new
     }
 
     /// Returns whether running jobs are not waited for any longer.

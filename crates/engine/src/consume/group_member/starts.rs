@@ -27,8 +27,18 @@ pub(super) const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 /// The time that brokers have to tell the ids of topics, before they are asked again.
 const IDS_WITHIN: Duration = Duration::from_secs(2);
 
+/// The time that leaders have to tell where partitions end. It is not asked again: a partition without a leader would
+/// hold up all others.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
 /// librdkafka's `RD_KAFKA_OFFSET_INVALID`: begin where the group has committed.
 const NO_OFFSET: i64 = -1001;
+
+/// Returns whether a committed offset cannot be of a log that ends here, and is led in this epoch. An epoch never goes
+/// back, and no leader tells an end before it knows all that was committed.
+const fn is_beyond(committed: &CommittedOffset, end: Position) -> bool {
+    committed.offset > end.offset || (end.leader_epoch >= 0 && committed.leader_epoch > end.leader_epoch)
+}
 
 const fn at_offset(offset: i64) -> Position {
     Position { offset, leader_epoch: -1 }
@@ -183,17 +193,25 @@ impl Member {
     /// the commit. Returns the offsets to begin at. Blocks.
     ///
     /// The offset and the leader epoch of such a commit are of another log: a broker that is asked with them would have
-    /// reading begin after messages that no member has seen.
+    /// reading begin after messages that no member has seen. Where the commit or the broker tells no id, the log does:
+    /// it is another one if it ends before the committed offset, or has an earlier leader epoch.
     fn begin_anew(
         &self,
         partitions: &[TopicPartition],
         committed: &mut HashMap<TopicPartition, CommittedOffset>,
     ) -> Result<HashMap<TopicPartition, CommittedOffset>> {
         let ids = self.ids_of(partitions)?;
+        let id_of = |found: &CommittedOffset| split_topic(found.metadata.as_deref().unwrap_or_default()).0;
+        let without_ids =
+            committed.iter().filter(|(at, found)| id_of(found).is_none() || !ids.contains_key(&*at.topic));
+        let ends = self.ends_of(&without_ids.map(|(at, _)| at.clone()).collect::<Vec<_>>())?;
         let mut begins = committed.clone();
         for (at, found) in &mut *committed {
-            let (Some(before), _) = split_topic(found.metadata.as_deref().unwrap_or_default()) else { continue };
-            if ids.get(&*at.topic).is_some_and(|now| *now != before) {
+            let is_of_another_log = match (id_of(found), ids.get(&*at.topic)) {
+                (Some(before), Some(now)) => *now != before,
+                _ => ends.get(at).is_some_and(|end| is_beyond(found, *end)),
+            };
+            if is_of_another_log {
                 // Kept without what is of the log before: the first message below tells that the log is another one.
                 (found.leader_epoch, found.metadata) = (-1, None);
                 begins.insert(at.clone(), CommittedOffset { offset: StartAt::EARLIEST, ..found.clone() });
@@ -220,6 +238,18 @@ impl Member {
             Ok(answer.map(|event| event.topics()).unwrap_or_default())
         })?;
         Ok(found.into_iter().filter_map(|topic| Some((topic.name, topic.id?))).collect())
+    }
+
+    /// Returns the ends of logs, each with its leader epoch; those that no leader tells in time are left out. Blocks.
+    fn ends_of(&self, partitions: &[TopicPartition]) -> Result<HashMap<TopicPartition, Position>> {
+        if partitions.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let client = &self.shared.client;
+        let queue = Queue::new(client);
+        client.ask_for_ends(partitions, &queue, ENDS_WITHIN)?;
+        let answer = queue.poll(&Deadline::after(Some(ENDS_WITHIN)));
+        Ok(answer.map(|event| event.ends()).unwrap_or_default().into_iter().collect())
     }
 
     /// Assigned without a known start, reading would begin somewhere else: messages would be lost, or processed again.

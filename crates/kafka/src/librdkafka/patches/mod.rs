@@ -41,7 +41,7 @@ mod tests {
     }
 
     fn way(patch: &Patch) -> String {
-        let ways = ["Wraps", "Replaces", "Writes", "Calls"];
+        let ways = ["Wraps", "Replaces", "Writes", "Reads", "Calls"];
         let found: Vec<_> = ways.iter().filter(|way| !patch.field(way).is_empty()).collect();
         assert_eq!(found.len(), 1, "{}: one of {ways:?}", name(patch));
         let names: Vec<_> = patch.field(found[0]).split(", ").map(|name| format!("`{name}`")).collect();
