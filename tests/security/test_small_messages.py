@@ -83,6 +83,7 @@ def test_ordinary_values_of_such_schemas_are_read() -> None:
         read("AVRO", deep, b"\0")
 
 
+NEWEST = "https://json-schema.org/draft/2020-12/schema"
 TEXT = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}
 
 
@@ -96,7 +97,11 @@ TEXT = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a
         ({"pattern": "^(?=a).*$"}, "a" * 5_000, "too long for the pattern"),
         ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 5_000 + "!": 1}, "additional"),
         ({"patternProperties": {"^(a+)+$": {}}, "unevaluatedProperties": False}, {"a" * 100 + "!": 1}, "without end"),
-        ({"patternProperties": {"^a+$": {}}, "unevaluatedProperties": False}, {"a" * 5_000 + "!": 1}, "more than 200"),
+        (
+            {"$schema": NEWEST, "patternProperties": {"^a+$": {}}, "unevaluatedProperties": False},
+            {"a" * 5_000 + "!": 1},
+            "more than 200",
+        ),
         ({"uniqueItems": True}, [{"n": n} for n in range(20_000)] + [{"n": 5}], "breaks the rule 'uniqueItems'"),
         ({"items": {"type": "integer"}}, ["x"] * 100_000, "breaks the rule 'type'"),
     ],

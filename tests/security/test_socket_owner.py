@@ -22,11 +22,12 @@ TARGET = "shop:app"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This user's folder below a folder of the test's."""
-    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    return own_folder_in(tmp_path)
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """This user's folder below a folder of the test's, whose path is short: a socket's may have 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="owner-", dir="/tmp") as shared:
+        monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+        monkeypatch.setattr(tempfile, "gettempdir", lambda: shared)
+        yield own_folder_in(Path(shared))
 
 
 def test_the_folder_is_made_with_mode_700(folder: Path) -> None:

@@ -131,11 +131,12 @@ def reap_children(known: Collection[int | None]) -> None:
 
 def children(group: int | None = None) -> list[int]:
     """Returns the numbers of this process's children, whichever thread has started them: all, or those of a group of
-    processes."""
-    found = []
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            found += [int(word) for word in (task / "children").read_text().split()]
+    processes. None where the process may open no more files."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(word) for word in (task / "children").read_text().split()]
     return found if group is None else [pid for pid in found if _group_of(pid) == group]
 
 

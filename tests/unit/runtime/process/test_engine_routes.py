@@ -68,6 +68,7 @@ def test_each_option_reaches_the_engine_under_its_own_name(made: list[Any]) -> N
         "turn_max_s": None,
         "number": route.number,
         "partitions": [0, 3],
+        "tables": [],
     }
 
 
