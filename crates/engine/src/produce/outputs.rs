@@ -20,8 +20,8 @@ use crate::kafka::{TopicPartition, Unanswered};
 const BLOCKED_AFTER: Duration = Duration::from_secs(10);
 /// The time between two looks.
 const LOOK_AFTER: Duration = Duration::from_secs(5);
-/// After this number of looks that find no message for a partition, it is not watched any more. The messages of an attempt
-/// may have failed, and the next attempt comes after a back-off.
+/// After this number of looks that find no message for a partition, it is not watched any more. The messages of an
+/// attempt may have failed, and the next attempt comes after a back-off.
 const IDLE_LOOKS: u32 = 6;
 
 /// The partitions that are watched, of all producers of the process: delivery reports look further only where there are
