@@ -1,4 +1,4 @@
-"""A commit that tells no id of its topic is judged by the log: it is another log that ends before, or in an earlier epoch."""
+"""A commit without the id of its topic is of another log, if the log ends before it or in an earlier epoch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 //! Finds the partitions of a producer to which nothing can be written: messages wait, and none is acknowledged.
 //!
-//! Nobody tells a producer of such a partition: its leader may be away, silent, or without enough replicas, and the
+//! A producer is not told of such a partition: its leader may be away, silent, or without enough replicas, and the
 //! client tries for minutes. So the report thread looks at what has no answer, `LOOK_AFTER` after a message was sent,
 //! and again as long as messages are sent or wait. A partition that has acknowledged nothing for `BLOCKED_AFTER` since
 //! a look found messages for it is an event. It is well again with the next message that is delivered, which its report
@@ -20,8 +20,8 @@ use crate::kafka::{TopicPartition, Unanswered};
 const BLOCKED_AFTER: Duration = Duration::from_secs(10);
 /// The time between two looks.
 const LOOK_AFTER: Duration = Duration::from_secs(5);
-/// After so many looks that find no message for a partition, it is not watched any more. The messages of an attempt may
-/// have failed, and the next attempt comes after a back-off.
+/// After this number of looks that find no message for a partition, it is not watched any more. The messages of an
+/// attempt may have failed, and the next attempt comes after a back-off.
 const IDLE_LOOKS: u32 = 6;
 
 /// The partitions that are watched, of all producers of the process: delivery reports look further only where there are

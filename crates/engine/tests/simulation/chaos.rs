@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// Makes some trouble, at random times.
 pub fn run(world: &Arc<World>, processes: &mut [Process]) {
-    // A truncated log is read again from its beginning where no id says that it is the same: completed messages run again.
+    // Without ids, a truncated log is read again from its beginning: completed messages run again.
     // A seek of user code to an offset that a truncation removed skips messages, as it says.
     let (restarts, truncates) = (random(2) == 0, random(4) == 0 && !world.seeks() && world.has_ids);
     // Transactions tell by committed offsets what became of a commit in doubt: those of another log tell nothing.

@@ -14,7 +14,7 @@ unsafe extern "C" {
 /// Adds a partition to a list.
 ///
 /// # Safety
-/// `list` is a `Vec<Unanswered>` that nobody else uses, and `topic` a text of C.
+/// `list` is a `Vec<Unanswered>` that no other code uses, and `topic` a text of C.
 unsafe extern "C" fn add(list: *mut c_void, topic: *const c_char, partition: i32, leader: i32, waiting: i64) {
     // SAFETY: the caller's promise.
     let (list, topic) = unsafe { (&mut *list.cast::<Vec<Unanswered>>(), text_of(topic)) };

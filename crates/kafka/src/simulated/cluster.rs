@@ -232,7 +232,7 @@ impl Cluster {
     }
 
     /// Deletes a topic, which no member reads, and makes it again. Its committed offsets are kept. Where it has no id,
-    /// they are beyond what the new one will have: of others nobody can know whether they are of the topic before.
+    /// they are beyond what the new one will have: of others it cannot be known whether they are of the topic before.
     pub fn recreate(&self, topic: &str) {
         let mut state = self.state();
         state.logs.iter_mut().filter(|(at, _)| &*at.topic == topic).for_each(|(_, log)| *log = Log::default());

@@ -10,8 +10,8 @@ use super::{Client, Code, CommittedOffset, EventKind, Queue, TopicPartitionList}
 use crate::Result;
 
 impl Client {
-    /// Subscribes, and joins the group. The group assigns partitions later. In a rebalance, and after a lost session, it
-    /// waits for the end of that.
+    /// Subscribes, and joins the group. The group assigns partitions later. In a rebalance, and after a lost session,
+    /// it waits for the end of that.
     ///
     /// # Errors
     /// None.

@@ -69,7 +69,7 @@ class ClientStatistics(Event, frozen=True, kw_only=True):
 
 
 class OutputBlocked(Event, frozen=True, kw_only=True):
-    """Nothing that was sent to a partition is acknowledged: `messages` wait, the first of them for `for_s` seconds or longer.
+    """Nothing that was sent to a partition is acknowledged: `messages` wait, the first for `for_s` seconds at least.
 
     It is told of all that the process sends: outputs, dead letters, replies, requests, and what user code produces. The
     partition is -1 while no broker tells the topic's partitions.

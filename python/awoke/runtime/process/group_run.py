@@ -226,7 +226,7 @@ class GroupRun:
         )
 
     def _client_id(self) -> str:
-        """Returns the `client.id` of its member. The engine compares those of a group to find members of another app."""
+        """Returns the `client.id` of its member, by which the engine finds members of another app."""
         return self.settings.kafka.get("client.id", NAMED + self.app.name)
 
     def owns(self, route: Route) -> bool:

@@ -1,7 +1,8 @@
 //! A member of a consumer group: the thread that talks to the group, and the handle by which others talk to the thread.
 //!
 //! `thread` has the thread's loop, `rebalance` the change of its partitions, `starts` the place where reading begins,
-//! `ownership` the question whether each partition has an owner of this app, and `shared` the state that handle and thread share.
+//! `ownership` the question whether each partition has an owner of this app, and `shared` the state that handle and
+//! thread share.
 //!
 //! librdkafka's callbacks run no user code, and neither does this thread.
 

@@ -201,12 +201,9 @@ impl Member {
             Some(owners) => {
                 let topics = self.assignment.topics();
                 let strangers = ownership.strangers(&owners, &topics);
-                if !ownership.is_early() {
-                    if self.shared.meet(&strangers) {
-                        let (apps, topics) =
-                            (strangers.apps.into_iter().collect(), strangers.topics.into_iter().collect());
-                        self.shared.client.emit(What::Shared { apps, topics });
-                    }
+                if !ownership.is_early() && self.shared.meet(&strangers) {
+                    let (apps, topics) = (strangers.apps.into_iter().collect(), strangers.topics.into_iter().collect());
+                    self.shared.client.emit(What::Shared { apps, topics });
                 }
                 ownership.owned = Some(owners.into_iter().flat_map(|owner| owner.partitions).collect());
                 self.report(self.shared.client.ask_for_topics(&topics, &self.shared.queue, ANSWER_WITHIN));
