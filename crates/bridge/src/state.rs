@@ -101,7 +101,7 @@ impl JobRows {
     fn items<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         let writes = self.writes();
         let pair = |(key, value): (&[u8], &[u8])| (PyBytes::new(py, key), PyBytes::new(py, value));
-        let written = writes.iter().flat_map(|writes| writes.iter()).filter_map(|(key, value)| Some((key, value?)));
+        let written = writes.iter().flat_map(engine::Writes::iter).filter_map(|(key, value)| Some((key, value?)));
         let mut items: Vec<_> = written.map(pair).collect();
         self.table.with_rows(|rows| {
             items.extend(

@@ -192,7 +192,7 @@ mod tests {
         let mut looking = Looking::new();
         let told: Vec<_> = [true, false, true]
             .iter()
-            .flat_map(|waits| looking.look(if *waits { &[found(0, -1)] } else { &[] }))
+            .flat_map(|waits| looking.look(&waits.then(|| found(0, -1)).into_iter().collect::<Vec<_>>()))
             .collect();
         assert_eq!(told, ["orders[0] blocks 3 for 10 s: it has no leader"]);
     }
