@@ -262,19 +262,6 @@ MUTANTS = [
         "writes rows into another partition", "../state/table.rs", "partition: Some(self.number()),", "partition: None,"
     ),
     Mutant(
-        "keeps the rows that it had when it had a partition before",
-        "../state/table.rs",
-        "        if let Some(earlier) = self.open().insert(number, Arc::clone(&opened)) {",
-        "        if let Some(kept) = self.open().get(&number) {\n            return Arc::clone(kept);\n        }\n"
-        "        if let Some(earlier) = self.open().insert(number, Arc::clone(&opened)) {",
-    ),
-    Mutant(
-        "leaves a held partition held when it is given back",
-        "scheduler/mod.rs",
-        "(unit.is_withdrawn, unit.is_held) = (true, false);",
-        "unit.is_withdrawn = true;",
-    ),
-    Mutant(
         "never begins with a table that is restored",
         "partition_queue/mod.rs",
         "if self.tables().all(|table| table.is_restored()) {",

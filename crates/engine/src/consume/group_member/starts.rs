@@ -27,8 +27,8 @@ pub(super) const LOOKUP_AGAIN: Duration = Duration::from_millis(100);
 /// The time that brokers have to tell the ids of topics, before they are asked again.
 const IDS_WITHIN: Duration = Duration::from_secs(2);
 
-/// The time that leaders have to tell where partitions end. It is not asked again: a partition without a leader would
-/// hold up all others.
+/// The time that leaders have to tell where partitions end. They are not asked for longer: a partition without a leader
+/// would hold up all others.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// librdkafka's `RD_KAFKA_OFFSET_INVALID`: begin where the group has committed.
@@ -247,9 +247,18 @@ impl Member {
         }
         let client = &self.shared.client;
         let queue = Queue::new(client);
-        client.ask_for_ends(partitions, &queue, ENDS_WITHIN)?;
-        let answer = queue.poll(&Deadline::after(Some(ENDS_WITHIN)));
-        Ok(answer.map(|event| event.ends()).unwrap_or_default().into_iter().collect())
+        let until = clock::real_now() + ENDS_WITHIN;
+        let mut found = HashMap::new();
+        loop {
+            let missing: Vec<_> = partitions.iter().filter(|at| !found.contains_key(*at)).cloned().collect();
+            client.ask_for_ends(&missing, &queue, ENDS_WITHIN)?;
+            let answer = queue.poll(&Deadline::after(Some(ENDS_WITHIN)));
+            found.extend(answer.map(|event| event.ends()).unwrap_or_default());
+            if found.len() >= partitions.len() || clock::real_now() >= until || self.shared.is_ending() {
+                return Ok(found);
+            }
+            self.wait_to_ask_again();
+        }
     }
 
     /// Assigned without a known start, reading would begin somewhere else: messages would be lost, or processed again.

@@ -68,6 +68,27 @@ fn hooks_run_before_messages_and_after_withdrawal() {
 }
 
 #[test]
+fn a_held_unit_begins_when_it_is_released_or_withdrawn() {
+    let scheduler = TestScheduler::default();
+    let [released, withdrawn] = ["released", "withdrawn"].map(|name| {
+        let unit = scheduler.open(name, UnitOptions::default());
+        scheduler.hold(unit);
+        scheduler.post_hook(unit, "assigned");
+        scheduler.announce(unit);
+        unit
+    });
+    assert!(scheduler.try_next().is_none());
+    scheduler.release(released);
+    assert!(matches!(scheduler.try_next(), Some(Next::Hook(_, "released", "assigned"))));
+    scheduler.finish(released, Outcome::MaybeMore);
+    assert!(matches!(scheduler.try_next(), Some(Next::Messages(_, "released", _))));
+    scheduler.withdraw(withdrawn);
+    assert!(matches!(scheduler.try_next(), Some(Next::Hook(_, "withdrawn", "assigned"))));
+    scheduler.finish(withdrawn, Outcome::MaybeMore);
+    assert!(scheduler.try_next().is_none());
+}
+
+#[test]
 fn a_waiting_worker_is_woken_once_for_each_job() {
     let scheduler = Arc::new(TestScheduler::default());
     let unit = scheduler.open("unit", UnitOptions::default());
