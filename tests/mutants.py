@@ -90,8 +90,8 @@ MUTANTS = [
     Mutant(
         "takes a commit of a topic that was made again for one of the new topic",
         "group_member/starts.rs",
-        ".is_some_and(|now| *now != before)",
-        ".is_some_and(|now| *now != before && false)",
+        "(Some(before), Some(now)) => *now != before,",
+        "(Some(before), Some(now)) => *now != before && false,",
     ),
     Mutant(
         "takes an offset beyond the end for one of this log",

@@ -503,6 +503,8 @@ class JobRows:
         Raises:
             ClosedError: the job has ended.
         """
+    def forget(self, offset: int) -> None:
+        """Forgets what the message of this offset has written: it has failed. Does not block."""
     def items(self) -> list[tuple[bytes, bytes]]:
         """Returns all rows of the partition, in no order. Does not block."""
 

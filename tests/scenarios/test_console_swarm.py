@@ -55,12 +55,12 @@ def test_signed_commands_scale_reload_and_stop_a_swarm(real_cluster: RealCluster
         second = node_of(swarm)
         assert second != first
         place: dict[str, Any] = {"topic": topic, "partition": 0, "reason": "by the socket"}
-        paused = ask("swarm:app", swarm.socket, "pause", **place)
+        paused = ask("tests.scenarios.swarm_app:app", swarm.socket, "pause", **place)
         assert paused["text"].startswith(f"{topic}[0] is paused")
         with pytest.raises(AwokeError, match="no message of"):
-            ask("swarm:app", swarm.socket, "skip", offset=7, **place)
-        assert ask("swarm:app", swarm.socket, "resume", **place)["done"] == "resume"
-        stacks = ask("swarm:app", swarm.socket, "stacks", reason="by the socket")
+            ask("tests.scenarios.swarm_app:app", swarm.socket, "skip", offset=7, **place)
+        assert ask("tests.scenarios.swarm_app:app", swarm.socket, "resume", **place)["done"] == "resume"
+        stacks = ask("tests.scenarios.swarm_app:app", swarm.socket, "stacks", reason="by the socket")
         assert {each["node"] for each in stacks["stacks"]} == {1, 2}
         assert any("in wait" in line or ".py:" in line for each in stacks["stacks"] for line in each["lines"])
         assert signed.send(second, "stop", **SENT).text == "the swarm stops"

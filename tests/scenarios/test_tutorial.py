@@ -38,10 +38,10 @@ def test_the_tutorial_works(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(PROGRAM)
     (tmp_path / "test_shop.py").write_text(TEST)
     assert "1 passed" in says(PYTEST, shell, tmp_path)
-    with Process(*words(BROKER, "awoke broker"), env=shell) as kafka:
+    with Process(*words(BROKER, "awoke broker"), env=shell, cwd=tmp_path) as kafka:
         kafka.wait_for("export ")
         shell |= dict(re.findall(r"(AWOKE_\w+)=(\S+)", kafka.output))
-        with Process(*words(RUN, "awoke run")[:-1], "0", env=shell) as swarm:
+        with Process(*words(RUN, "awoke run")[:-1], "0", env=shell, cwd=tmp_path) as swarm:
             operate(swarm, shell, tmp_path)
         kafka.signal(signal.SIGINT)
         assert kafka.wait() == 0, kafka.output

@@ -61,4 +61,4 @@ def test_each_span_is_exported_and_has_its_parent(mock_cluster: MockCluster, tmp
         assert warned == (run.mode != "process"), run.process.output
         if warned:
             assert "OtelBatchSpanRecordProcessor" in run.process.output
-            assert "site-packages/opentelemetry/" in run.process.output, "the line of the library"
+            assert "shop.py:" in run.process.output, "the line that made it begin"

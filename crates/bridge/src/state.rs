@@ -68,9 +68,9 @@ impl JobRows {
         Self { table, is_of_lane, writes: Mutex::new(Some(engine::Writes::default())) }
     }
 
-    /// Takes what the messages up to this offset wrote; `None`: all messages.
-    pub fn take(&self, offset: Option<i64>) -> Vec<engine::Written> {
-        self.writes().take().map_or_else(Vec::new, |writes| writes.until(offset))
+    /// Takes what was written.
+    pub fn take(&self) -> Vec<engine::Written> {
+        self.writes().take().map_or_else(Vec::new, engine::Writes::into_written)
     }
 
     fn writes(&self) -> MutexGuard<'_, Option<engine::Writes>> {
@@ -95,6 +95,13 @@ impl JobRows {
     fn set(&self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.writes().as_mut().ok_or(Error::Closed { what: "job" })?.set(offset, key, value);
         Ok(())
+    }
+
+    /// Forgets what the message of this offset has written: it has failed. Does not block.
+    fn forget(&self, offset: i64) {
+        if let Some(writes) = self.writes().as_mut() {
+            writes.forget(offset);
+        }
     }
 
     /// Returns all rows of the partition, in no order. Does not block.

@@ -62,7 +62,7 @@ impl TransactionBatcher {
         let made = engine::TransactionEntry::of_job(&job.inner, std::mem::take(&mut *entry.records()), offset);
         self.submit_entry(made.map(|mut made| {
             for rows in entry.rows.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                made.add_rows(Arc::clone(&rows.get().table), rows.get().take(offset));
+                made.add_rows(Arc::clone(&rows.get().table), rows.get().take());
             }
             made
         }))

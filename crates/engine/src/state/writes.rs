@@ -1,7 +1,7 @@
 //! The rows that one job has written and that are not committed yet.
 //!
 //! Each write keeps the offset of the message whose handler made it: a job that fails commits the messages before the
-//! one that failed, and with them what they wrote, and nothing else.
+//! one that failed, and with them what they wrote. What the failed one wrote is forgotten.
 
 use std::collections::HashMap;
 
@@ -58,22 +58,24 @@ impl Writes {
         self.latest.iter().map(|(key, latest)| (&**key, self.all[*latest].value.as_deref()))
     }
 
-    /// Returns what the messages up to this offset have written, each key once; `None`: all messages.
-    pub fn until(mut self, offset: Option<i64>) -> Vec<Written> {
-        let last = offset.unwrap_or(i64::MAX);
-        let mut written = Vec::with_capacity(self.latest.len());
-        for (key, latest) in self.latest {
-            let mut next = Some(latest);
-            while let Some(index) = next {
-                let write = &mut self.all[index];
-                if write.offset <= last {
-                    written.push((key, write.value.take()));
-                    break;
-                }
-                next = write.before;
+    /// Forgets what the message of this offset has written, the last one that wrote anything. Messages of several lanes
+    /// do not come in the order of their offsets.
+    pub fn forget(&mut self, offset: i64) {
+        let kept = self.all.iter().rposition(|write| write.offset != offset).map_or(0, |last| last + 1);
+        let all = &self.all;
+        self.latest.retain(|_, latest| {
+            while *latest >= kept {
+                let Some(before) = all[*latest].before else { return false };
+                *latest = before;
             }
-        }
-        written
+            true
+        });
+        self.all.truncate(kept);
+    }
+
+    /// Returns what was written, each key once.
+    pub fn into_written(mut self) -> Vec<Written> {
+        self.latest.into_iter().map(|(key, latest)| (key, self.all[latest].value.take())).collect()
     }
 }
 
@@ -81,9 +83,9 @@ impl Writes {
 mod tests {
     use super::*;
 
-    fn until(writes: Writes, offset: Option<i64>) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    fn written(writes: Writes) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let mut written: Vec<_> =
-            writes.until(offset).into_iter().map(|(key, value)| (key.into(), value.map(Into::into))).collect();
+            writes.into_written().into_iter().map(|(key, value)| (key.into(), value.map(Into::into))).collect();
         written.sort();
         written
     }
@@ -108,16 +110,22 @@ mod tests {
 
     #[test]
     fn each_key_is_committed_once() {
-        assert_eq!(until(writes(), None), [(b"a".to_vec(), None), (b"b".to_vec(), Some(b"3".to_vec()))]);
+        assert_eq!(written(writes()), [(b"a".to_vec(), None), (b"b".to_vec(), Some(b"3".to_vec()))]);
     }
 
     #[test]
     fn what_a_failed_message_wrote_is_not_committed() {
-        assert_eq!(
-            until(writes(), Some(6)),
-            [(b"a".to_vec(), Some(b"2".to_vec())), (b"b".to_vec(), Some(b"3".to_vec()))]
-        );
-        assert_eq!(until(writes(), Some(5)), [(b"a".to_vec(), Some(b"2".to_vec()))]);
-        assert_eq!(until(writes(), Some(4)), []);
+        let (a, b) = ((b"a".to_vec(), Some(b"2".to_vec())), (b"b".to_vec(), Some(b"3".to_vec())));
+        let mut writes = writes();
+        writes.forget(7);
+        assert_eq!(writes.get(b"a"), Some(Some(&b"2"[..])));
+        writes.forget(7);
+        let mut others = Writes::default();
+        others.set(9, b"a", Some(b"2"));
+        others.set(4, b"b", Some(b"3")); // Of another lane: its offset is lower.
+        others.set(6, b"b", Some(b"4"));
+        others.set(6, b"c", Some(b"5"));
+        others.forget(6);
+        assert_eq!((written(writes), written(others)), (vec![a.clone(), b.clone()], vec![a, b]));
     }
 }

@@ -111,7 +111,7 @@ fn written(table: &TablePartition, messages: &[Handled]) -> Vec<Written> {
         row.extend(message.id.to_le_bytes());
         writes.set(message.offset, lane, Some(&row));
     }
-    writes.until(None)
+    writes.into_written()
 }
 
 /// As the strategy of an exactly-once function: the job ends when its results and its offset are committed.

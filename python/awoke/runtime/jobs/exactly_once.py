@@ -111,6 +111,10 @@ class ExactlyOnce(Strategy[TransactionEntry]):
     ) -> None:
         """Commits the messages before the one that failed, with their results."""
         if done_offset is not None:
+            current = acting.get()
+            if self._tables and current is not None and failed_offset is not None:
+                for rows in (current.rows or {}).values():
+                    rows.forget(failed_offset)
             with contextlib.suppress(AwokeError):  # All of it is tried again, then.
                 await until(entry.submit(job, done_offset))
 

@@ -9,7 +9,7 @@ import msgspec
 from awoke.admin import Admin, TopicInfo
 from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
-from awoke.errors import AuthorizationFailed, ConfigError, UnknownTopic
+from awoke.errors import AuthorizationFailed, ConfigError, KafkaError, UnknownTopic
 from awoke.observe.events import TopicDiffers, TopicUnchecked
 from awoke.payloads.declared_topics.differences import DifferenceRow, TopicDifference, numbers_that_differ
 from awoke.payloads.declared_topics.plan import Unread, compared_settings
@@ -86,11 +86,23 @@ def _ensure_changelogs(settings: Settings, partitions: Mapping[str, int]) -> Non
             try:
                 found = len(admin.describe_topic(topic, settings.startup_timeout_s).partitions)
             except UnknownTopic:
-                admin.create_topic(topic, partitions=wanted, config=COMPACTED, timeout_s=settings.startup_timeout_s)
-                continue
+                found = _made(admin, topic, wanted, settings.startup_timeout_s)
             if found != wanted:
                 text = f"changelog {topic!r} has {found} partitions, and the topic of its route has {wanted}"
                 raise ConfigError(f"{text}: rows would not be found under their keys", "tables")
+
+
+def _made(admin: Admin, topic: str, partitions: int, timeout_s: float) -> int:
+    """Makes a changelog, unless another process has just done so. Returns how many partitions it has. Blocks."""
+    try:
+        admin.create_topic(topic, partitions=partitions, config=COMPACTED, timeout_s=timeout_s)
+    except KafkaError as error:
+        if error.code_name != "TOPIC_ALREADY_EXISTS":
+            text = f"changelog {topic!r} does not exist and can't be created ({error})"
+            raise UnknownTopic(text, error.code, error.code_name) from None
+        admin.wait_for_topic(topic, timeout_s)
+        return len(admin.describe_topic(topic, timeout_s).partitions)
+    return partitions
 
 
 def _written(app: RunnableApp) -> Iterator[str]:

@@ -149,16 +149,20 @@ class MemoryRows:
         """Returns all rows."""
         return list(self._all().items())
 
-    def commit(self, offset: int) -> None:
-        """Keeps what the messages up to this offset have written."""
-        kept = self._all(offset)
+    def forget(self, offset: int) -> None:
+        """Forgets what the message of this offset has written: it has failed."""
+        self._written = [each for each in self._written if each[0] != offset]
+
+    def commit(self) -> None:
+        """Keeps what was written."""
+        kept = self._all()
         self._committed.clear()
         self._committed.update(kept)
         self._written.clear()
 
-    def _all(self, last: int | None = None) -> dict[bytes, bytes]:
+    def _all(self) -> dict[bytes, bytes]:
         rows: dict[bytes, bytes | None] = dict(self._committed)
-        rows |= {key: value for offset, key, value in self._written if last is None or offset <= last}
+        rows |= {key: value for _, key, value in self._written}
         return {key: value for key, value in rows.items() if value is not None}
 
 
@@ -200,7 +204,7 @@ class MemoryEntry:
         if offset is None:
             *_, offset = job.batch().offsets() or [job.first_offset]
         for rows in self._rows:
-            rows.commit(offset)
+            rows.commit()
         job.done(offset)
         return Answered(None)
 

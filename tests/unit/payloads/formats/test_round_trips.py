@@ -104,7 +104,9 @@ def check_with_avro_libraries(schema: str, value: Any, data: bytes) -> None:
     number = REGISTRY.register_schema(str(uuid.uuid4()), TheirSchema(schema, "AVRO"))
     parsed, options = fastavro.parse_schema(json.loads(schema)), OPTIONS
     theirs: Any = fastavro.schemaless_reader(io.BytesIO(data[5:]), parsed, None, **options)
-    assert same(READ_AVRO(b"\0" + number.to_bytes(4) + data[5:], AT), theirs)
+    document = json.loads(schema)
+    if not isinstance(document, dict) or document["type"] != "bytes":  # It returns a lone decimal as its bytes.
+        assert same(READ_AVRO(b"\0" + number.to_bytes(4) + data[5:], AT), theirs)
     stream = io.BytesIO()
     try:
         fastavro.schemaless_writer(stream, parsed, theirs)

@@ -205,11 +205,13 @@ impl Member {
         let without_ids =
             committed.iter().filter(|(at, found)| id_of(found).is_none() || !ids.contains_key(&*at.topic));
         let ends = self.ends_of(&without_ids.map(|(at, _)| at.clone()).collect::<Vec<_>>())?;
+        // Such a member is to stop at an offset that is out of range.
+        let may_judge = self.config.get("auto.offset.reset") != Some("error");
         let mut begins = committed.clone();
         for (at, found) in &mut *committed {
             let is_of_another_log = match (id_of(found), ids.get(&*at.topic)) {
                 (Some(before), Some(now)) => *now != before,
-                _ => ends.get(at).is_some_and(|end| is_beyond(found, *end)),
+                _ => may_judge && ends.get(at).is_some_and(|end| is_beyond(found, *end)),
             };
             if is_of_another_log {
                 // Kept without what is of the log before: the first message below tells that the log is another one.

@@ -50,7 +50,7 @@ pub(super) struct Member {
     /// Rebalances that came during another one.
     pub(super) deferred: VecDeque<QueueEvent>,
     /// The properties of the consumers that restore tables, and where their events go.
-    config: ClientConfig,
+    pub(super) config: ClientConfig,
     events: Arc<EventBox>,
     /// The restores that go on, each of one assignment.
     restores: Vec<Restore>,
