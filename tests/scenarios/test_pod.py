@@ -84,5 +84,7 @@ def test_a_swarm_starts_answers_and_ends_in_a_pod(pod: Pod, cluster: EmbeddedClu
 
 def test_the_command_stop_ends_a_pod(pod: Pod) -> None:
     stopped = pod.awoke("stop", "shop:app")
-    assert stopped.returncode == 0, stopped.stderr
+    # The command runs within the pod, and is killed with it if process 1 ends first.
+    assert stopped.returncode in (0, -signal.SIGKILL), stopped.stderr
+    assert "the swarm stops" in stopped.stdout
     assert pod.process.wait(60) == 0, pod.process.output
