@@ -242,10 +242,28 @@ MUTANTS = [
     Mutant(
         "restores a table up to its first open transaction",
         "restore.rs",
-        "is_some_and(|position| position >= end)",
-        "is_some_and(|position| position >= 0 || end > 0)",
+        "Some(until) if position >= until => true,",
+        "Some(until) if position >= 0 && until >= 0 => true,",
     ),
-    Mutant("restores no rows", "restore.rs", "table.restore(&batch);", "let _ = table;"),
+    Mutant(
+        "repeats a transaction that no message has caused, after a commit in doubt",
+        "../transact/entry.rs",
+        "self.partition.set_rows_until(table, delivery.offset + 1);",
+        "let _ = (table, delivery);",
+    ),
+    Mutant(
+        "sends no generation where nothing is stored",
+        "../transact/entry.rs",
+        "None if !self.has_message => {",
+        "None if self.has_message && !self.has_message => {",
+    ),
+    Mutant(
+        "forgets how far a changelog goes when it seeks",
+        "offsets.rs",
+        "let (topic, rows) = (entry.topic.take(), std::mem::take(&mut entry.rows));",
+        "let (topic, rows) = (entry.topic.take(), Vec::new());",
+    ),
+    Mutant("restores no rows", "restore.rs", "reading.table.restore(&batch);", "let _ = reading;"),
     Mutant(
         "forgets the rows of a transaction",
         "../transact/entry.rs",

@@ -1,7 +1,8 @@
 //! The messages that are done beyond the committed offset, as a text that fits into a commit's metadata.
 //!
 //! Before it stand the id of the topic, because an offset of a topic says nothing about one that was made again under
-//! its name, and the note of user code.
+//! its name; how far the changelogs of the route's tables go, because the rows up to there belong to the offset; and
+//! the note of user code.
 //!
 //! The idea is that of Confluent's Parallel Consumer: after a restart these messages are skipped. The text has two
 //! forms, and the one that names more within the limit is used: `r`, alternating lengths of ranges that are not done
@@ -23,6 +24,11 @@ const TOPIC_MARK: &str = "awoke:topic=";
 const TOPIC_END: char = ';';
 /// The bytes that they and an id take.
 const TOPIC_BYTES: usize = TOPIC_MARK.len() + 22 + 1;
+/// The mark before how far changelogs go, and the end of that.
+const ROWS_MARK: &str = "awoke:rows=";
+const ROWS_END: char = ';';
+/// The most bytes that one changelog takes of it, and the mark for all.
+const ROWS_BYTES_MAX: usize = 16 + 1 + 19 + 1;
 /// The mark before the text, after the note of user code.
 const MARK: &str = "awoke:done=";
 /// Between the leader epoch of the last message that is done, and the text.
@@ -62,10 +68,31 @@ impl Earlier {
     }
 }
 
-/// Writes the id of the topic before a commit's metadata.
-pub(super) fn with_topic(topic: Option<&TopicId>, metadata: Option<Arc<str>>) -> Option<Arc<str>> {
-    let Some(TopicId(id)) = topic else { return metadata };
-    Some(format!("{TOPIC_MARK}{id}{TOPIC_END}{}", metadata.as_deref().unwrap_or_default()).into())
+/// How far a changelog goes at a commit: the mark of its name, and one past its last record.
+pub(super) type RowsUntil = (u64, i64);
+
+/// Returns the bytes that this number of changelogs takes of a commit's metadata.
+pub(super) const fn bytes_of_rows(changelogs: usize) -> usize {
+    if changelogs == 0 { 0 } else { ROWS_MARK.len() + changelogs * ROWS_BYTES_MAX }
+}
+
+/// Writes the id of the topic, and how far changelogs go, before a commit's metadata.
+pub(super) fn with_heads(topic: Option<&TopicId>, rows: &[RowsUntil], metadata: Option<Arc<str>>) -> Option<Arc<str>> {
+    if topic.is_none() && rows.is_empty() {
+        return metadata;
+    }
+    let mut text = String::new();
+    if let Some(TopicId(id)) = topic {
+        text.extend([TOPIC_MARK, id]);
+        text.push(TOPIC_END);
+    }
+    if !rows.is_empty() {
+        let all: Vec<_> = rows.iter().map(|(mark, until)| format!("{mark:x}:{until}")).collect();
+        text.extend([ROWS_MARK, &all.join(",")]);
+        text.push(ROWS_END);
+    }
+    text.push_str(metadata.as_deref().unwrap_or_default());
+    Some(text.into())
 }
 
 /// Splits a commit's metadata into the id of the topic and the rest.
@@ -74,10 +101,21 @@ pub(super) fn split_topic(metadata: &str) -> (Option<TopicId>, &str) {
     split.map_or((None, metadata), |(id, rest)| (Some(TopicId(id.into())), rest))
 }
 
+/// Splits what follows the id of the topic into how far changelogs go, and the rest.
+pub(super) fn split_rows(metadata: &str) -> (Vec<RowsUntil>, &str) {
+    let split = metadata.strip_prefix(ROWS_MARK).and_then(|rest| rest.split_once(ROWS_END));
+    let Some((rows, rest)) = split else { return (Vec::new(), metadata) };
+    let read = |each: &str| {
+        let (mark, until) = each.split_once(':')?;
+        Some((u64::from_str_radix(mark, 16).ok()?, until.parse().ok()?))
+    };
+    (rows.split(',').filter_map(read).collect(), rest)
+}
+
 /// Splits a commit's metadata into the note of user code or of a crash record, and the messages that are done beyond
 /// the offset.
 pub(super) fn split_metadata(base: i64, text: &str) -> (Option<&str>, Earlier) {
-    let (_, text) = split_topic(text);
+    let (_, text) = split_rows(split_topic(text).1);
     let (note, finished) = text.split_once(MARK).unwrap_or((text, ""));
     // A text without an epoch is of a release that did not write it.
     let (epoch, finished) = finished.split_once(EPOCH_END).unwrap_or(("", finished));
@@ -91,10 +129,17 @@ pub fn finished_beyond(offset: i64, metadata: &str) -> Vec<Range<i64>> {
     split_metadata(offset, metadata).1.ranges
 }
 
-/// Makes a commit's metadata of a note and the messages that are done; `epoch` is that of the last one. Returns whether
-/// it names all.
-pub(super) fn write_metadata(note: &str, base: i64, finished: &[Range<i64>], epoch: i32) -> (Option<Arc<str>>, bool) {
-    let (text, is_whole) = encode(base, finished, METADATA_BYTES_MAX.saturating_sub(note.len() + HEAD_BYTES_MAX));
+/// Makes a commit's metadata of a note and the messages that are done; `epoch` is that of the last one, and `taken` the
+/// bytes that are for others. Returns whether it names all.
+pub(super) fn write_metadata(
+    note: &str,
+    base: i64,
+    finished: &[Range<i64>],
+    epoch: i32,
+    taken: usize,
+) -> (Option<Arc<str>>, bool) {
+    let limit = METADATA_BYTES_MAX.saturating_sub(note.len() + HEAD_BYTES_MAX + taken);
+    let (text, is_whole) = encode(base, finished, limit);
     let metadata = match (note, &*text) {
         ("", "") => None,
         (note, "") => Some(note.into()),
@@ -234,7 +279,7 @@ mod tests {
             let mut random = Random::new(seed);
             let ranges = random_ranges(&mut random, 50, 90, 90);
             let ranges: Vec<_> = ranges.iter().map(|range| range.start + base..range.end + base).collect();
-            let (metadata, is_whole) = write_metadata("note", base, &ranges, epoch);
+            let (metadata, is_whole) = write_metadata("note", base, &ranges, epoch, 0);
             let metadata = metadata.expect("something is done");
             prop_assert!(is_whole && metadata.len() <= METADATA_BYTES_MAX);
             let (note, earlier) = split_metadata(base, &metadata);
@@ -320,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_was_done_of_a_log_that_was_truncated_since_is_not_done() {
-        let (metadata, _) = write_metadata("note", 100, &[103..105, 107..108], 3);
+        let (metadata, _) = write_metadata("note", 100, &[103..105, 107..108], 3, 0);
         let metadata = metadata.expect("something is done");
         let (note, mut earlier) = split_metadata(100, &metadata);
         assert_eq!((note, earlier.end()), (Some("note"), Some(108)));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CommitGap;
-use super::finished::with_topic;
+use super::finished::{RowsUntil, with_heads};
 use super::lanes::Lanes;
 use crate::kafka::{Position, TopicId, TopicPartition};
 use crate::{Error, Result};
@@ -61,6 +61,8 @@ struct Entry {
     lanes: Option<Arc<Lanes>>,
     /// The id of the topic, which goes with each commit.
     topic: Option<TopicId>,
+    /// How far the changelogs of the route's tables go, which goes with each commit, too.
+    rows: Vec<RowsUntil>,
     /// Committed in transactions only, with the records that go with it: the committer ignores it.
     is_transactional: bool,
 }
@@ -95,6 +97,7 @@ impl Entry {
             is_dirty: false,
             lanes,
             topic: None,
+            rows: Vec::new(),
             is_transactional,
         }
     }
@@ -107,7 +110,11 @@ impl Entry {
     /// Returns the position to commit.
     fn current(&self) -> Option<ToCommit> {
         let ToCommit { position, metadata, is_whole } = self.position()?;
-        Some(ToCommit { position, metadata: with_topic(self.topic.as_ref(), metadata), is_whole })
+        Some(ToCommit { position, metadata: self.with_heads(metadata), is_whole })
+    }
+
+    fn with_heads(&self, metadata: Option<Arc<str>>) -> Option<Arc<str>> {
+        with_heads(self.topic.as_ref(), &self.rows, metadata)
     }
 
     fn position(&self) -> Option<ToCommit> {
@@ -228,8 +235,8 @@ impl Offsets {
     pub(super) fn rewind(&self, at: &TopicPartition, generation: u64, to: Position) -> bool {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return false };
-        let topic = entry.topic.take();
-        *entry = Entry { topic, ..Entry::new(generation, entry.lanes.take(), entry.is_transactional) };
+        let (topic, rows) = (entry.topic.take(), std::mem::take(&mut entry.rows));
+        *entry = Entry { topic, rows, ..Entry::new(generation, entry.lanes.take(), entry.is_transactional) };
         if to.offset >= 0 {
             entry.put(to, None);
         }
@@ -268,10 +275,27 @@ impl Offsets {
             .collect()
     }
 
-    /// Notes where the group's last commit stands at the start.
-    pub(super) fn resume_from(&self, at: &TopicPartition, generation: u64, position: Position) {
+    /// Notes where the group's last commit stands at the start, and how far changelogs went.
+    pub(super) fn resume_from(&self, at: &TopicPartition, generation: u64, position: Position, rows: Vec<RowsUntil>) {
         if let Ok(entry) = self.state().entry(at, generation) {
-            entry.start = Some(position);
+            (entry.start, entry.rows) = (Some(position), rows);
+        }
+    }
+
+    /// Returns how far a changelog went at the group's last commit, if that tells it.
+    pub(super) fn rows_until(&self, at: &TopicPartition, mark: u64) -> Option<i64> {
+        let state = self.state();
+        let rows = &state.entries.get(at)?.rows;
+        rows.iter().find(|(known, _)| *known == mark).map(|(_, until)| *until)
+    }
+
+    /// Notes how far a changelog goes now.
+    pub(super) fn set_rows_until(&self, at: &TopicPartition, generation: u64, mark: u64, until: i64) {
+        let mut state = self.state();
+        let Ok(entry) = state.entry(at, generation) else { return };
+        match entry.rows.iter_mut().find(|(known, _)| *known == mark) {
+            Some((_, before)) => *before = until.max(*before),
+            None => entry.rows.push((mark, until)),
         }
     }
 
@@ -281,6 +305,30 @@ impl Offsets {
     /// [`Error::Fenced`] when the assignment has ended.
     pub(super) fn for_transaction(&self, at: &TopicPartition, generation: u64) -> Result<Option<ToCommit>> {
         Ok(self.state().entry(at, generation)?.current())
+    }
+
+    /// Returns what a transaction has to commit of an assignment of which nothing is stored, so that brokers learn its
+    /// generation: the group's last commit with this text beside it, or else the first message, or else `next`; `None`
+    /// where there is none of these.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when the assignment has ended.
+    pub(super) fn again(
+        &self,
+        at: &TopicPartition,
+        generation: u64,
+        next: Option<Position>,
+        text: Option<Arc<str>>,
+    ) -> Result<Option<ToCommit>> {
+        let mut state = self.state();
+        let entry = state.entry(at, generation)?;
+        let begun = entry.begun.map(|offset| Position { offset, leader_epoch: -1 });
+        let (first, text) = match entry.start {
+            Some(start) => (Some(start), text),
+            None => (begun.or(next), None),
+        };
+        let to_commit = |position| ToCommit { position, metadata: entry.with_heads(text), is_whole: true };
+        Ok(first.filter(|first| first.offset >= 0).map(to_commit))
     }
 
     /// Notes that the broker holds this offset.
@@ -433,7 +481,7 @@ mod tests {
         let offsets = Offsets::default();
         offsets.open(&at(), 1, None, false);
         let text: Arc<str> = "began".into();
-        offsets.resume_from(&at(), 1, end(10));
+        offsets.resume_from(&at(), 1, end(10), Vec::new());
         offsets.annotate(&at(), 1, 10, Some(Arc::clone(&text))).expect("assigned");
         assert_eq!(offsets.take_dirty(), [(at(), end(10), Some(Arc::clone(&text)))]);
         offsets.store(&at(), 1, end(12)).expect("assigned");

@@ -2,17 +2,20 @@
 //!
 //! A table that others write is followed: its rows change as long as its partition is there.
 //!
-//! The end is where the changelog ended when its reading came there first: a transaction of the owner before may have
-//! been committed, and its markers may still be on their way. What is written behind that is of a transaction that
-//! brokers refuse, because another process owns the partition.
+//! The end is where the changelog stood at the group's last commit, whose metadata tells it: a transaction of the owner
+//! before may have been committed, and its markers may still be on their way. What is written behind that is of a
+//! transaction that brokers refuse, because another process owns the partition. Where no commit tells it, the end is
+//! where the changelog ended when its reading came there first. A changelog that ends before the commit says may have a
+//! new leader, which does not know all yet; after a while it counts as truncated.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use super::{PartitionSettings, Read, Reader, StartAt};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::events::{EventBox, What};
-use crate::kafka::{ClientConfig, TopicPartition};
+use crate::kafka::{ClientConfig, Code, TopicPartition};
 use crate::state::TablePartition;
 use crate::wake::OwnThread;
 use crate::{Error, Result};
@@ -30,6 +33,9 @@ const OF_MEMBERS: [&str; 9] = [
     "auto.offset.reset",
 ];
 
+/// The time that a leader has to tell of records that a commit knows.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+
 /// What is called when a partition of a table is restored.
 pub(super) type OnRestored = Box<dyn FnOnce() + Send>;
 
@@ -42,14 +48,15 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-    /// Begins to read. Each function is called when the rows of its partition are there; none is, for a partition that
-    /// was closed before. Does not wait for brokers.
+    /// Begins to read partitions, each up to the place that the group's last commit tells, if it does. Each function is
+    /// called when the rows of its partition are there; none is, for a partition that was closed before. Does not wait
+    /// for brokers.
     ///
     /// # Errors
     /// [`Error::Config`]: librdkafka refuses a property. [`Error::System`]: the thread did not start.
     pub(super) fn begin(
         config: &ClientConfig,
-        tables: Vec<(Arc<TablePartition>, OnRestored)>,
+        tables: Vec<(Arc<TablePartition>, Option<i64>, OnRestored)>,
         events: &Arc<EventBox>,
     ) -> Result<Self> {
         let mut native = config.clone();
@@ -57,16 +64,15 @@ impl Restore {
             native.remove(property);
         }
         native.set("isolation.level", "read_committed");
-        let starts: Vec<_> = tables.iter().map(|(table, _)| (table.changelog().clone(), StartAt::Earliest)).collect();
+        let starts: Vec<_> = tables.iter().map(|(table, ..)| (table.changelog().clone(), StartAt::Earliest)).collect();
         let reader = Reader::new(&native, &starts, &PartitionSettings::default(), Arc::clone(events))?;
         let reader = Arc::new(reader);
         let for_end = Arc::downgrade(&reader);
-        let opened = tables.iter().map(|(table, _)| Arc::clone(table)).collect();
-        let restoring = Restoring {
-            reader,
-            left: tables.into_iter().map(|(table, call)| (table.changelog().clone(), (table, Some(call)))).collect(),
-            ends: HashMap::new(),
+        let opened = tables.iter().map(|(table, ..)| Arc::clone(table)).collect();
+        let reading = |(table, until, call): (Arc<TablePartition>, _, _)| {
+            (table.changelog().clone(), Reading { table, until, end: None, short_since: None, call: Some(call) })
         };
+        let restoring = Restoring { reader, left: tables.into_iter().map(reading).collect() };
         let thread = OwnThread::start("awoke-restore", "start the thread that restores tables", move || {
             restoring.run();
         })?;
@@ -89,10 +95,40 @@ impl Restore {
 
 struct Restoring {
     reader: Arc<Reader>,
-    /// The partitions that are read, each with the function to call once it is restored.
-    left: HashMap<TopicPartition, (Arc<TablePartition>, Option<OnRestored>)>,
-    /// Where the restore of a partition ends, once that is known.
-    ends: HashMap<TopicPartition, i64>,
+    /// The partitions that are read.
+    left: HashMap<TopicPartition, Reading>,
+}
+
+struct Reading {
+    table: Arc<TablePartition>,
+    /// One past the last record that belongs to the group's last commit; `None` where that does not tell it.
+    until: Option<i64>,
+    /// Where the changelog ended when reading came to its end first.
+    end: Option<i64>,
+    /// Since when it has been known to end before `until`.
+    short_since: Option<Instant>,
+    /// To be called once it is restored.
+    call: Option<OnRestored>,
+}
+
+impl Reading {
+    /// Notes that reading has come to an end. Returns whether all that belongs to the group's last commit has been
+    /// read, and is decided. `position` is one past the last record that was read, `end` the end of the log.
+    fn is_at_end(&mut self, position: i64, end: i64) -> bool {
+        let first = *self.end.get_or_insert(end);
+        match self.until {
+            Some(until) if position >= until => true,
+            Some(until) if end < until => {
+                self.short_since.get_or_insert_with(clock::now);
+                false
+            }
+            Some(_) => {
+                self.short_since = None;
+                false
+            }
+            None => position >= first || first == 0,
+        }
+    }
 }
 
 impl Restoring {
@@ -106,40 +142,94 @@ impl Restoring {
 
     fn read(mut self) -> Result<()> {
         while !self.left.is_empty() {
-            let Some(read) = self.reader.next(&Deadline::NEVER)? else { continue };
-            match read {
-                Read::Batch(batch) => {
-                    if let Some((table, _)) = self.left.get(batch.topic_partition()) {
-                        table.restore(&batch);
+            let short = self.left.values().filter_map(|each| each.short_since).min();
+            match self.reader.next(&Deadline::NEVER.or_earlier(short.map(|since| since + KNOWN_WITHIN)))? {
+                None => self.give_up_short(),
+                Some(Read::Batch(batch)) => {
+                    if let Some(reading) = self.left.get(batch.topic_partition()) {
+                        reading.table.restore(&batch);
                     }
                 }
-                Read::EndOfPartition(at) => {
-                    if self.is_at_end(&at)? {
-                        self.note_restored(&at);
-                    }
-                }
-                Read::Closed => return Ok(()),
+                Some(Read::EndOfPartition(at)) => self.note_end(&at)?,
+                Some(Read::Closed) => return Ok(()),
             }
         }
         Ok(())
     }
 
+    fn note_end(&mut self, at: &TopicPartition) -> Result<()> {
+        let (position, end) = (self.reader.position(at).unwrap_or(0), self.reader.end_seen(at));
+        let Some(reading) = self.left.get_mut(at) else { return Ok(()) };
+        let unknown = || Error::Invalid { reason: format!("{at} has an end that is not known") };
+        if reading.is_at_end(position, end.ok_or_else(unknown)?) {
+            self.note_restored(at);
+        }
+        Ok(())
+    }
+
     fn note_restored(&mut self, at: &TopicPartition) {
-        let Some((table, call)) = self.left.get_mut(at) else { return };
-        table.note_restored();
-        call.take().into_iter().for_each(|call| call());
-        if table.has_all() {
+        let Some(reading) = self.left.get_mut(at) else { return };
+        reading.short_since = None;
+        reading.table.note_restored();
+        reading.call.take().into_iter().for_each(|call| call());
+        if reading.table.has_all() {
             self.left.remove(at);
         }
     }
 
-    /// Returns whether all that was there at the start has been read, and is decided.
-    fn is_at_end(&mut self, at: &TopicPartition) -> Result<bool> {
-        let end = match (self.ends.get(at), self.reader.end_seen(at)) {
-            (Some(end), _) => *end,
-            (None, Some(seen)) => *self.ends.entry(at.clone()).or_insert(seen),
-            (None, None) => return Err(Error::Invalid { reason: format!("{at} has an end that is not known") }),
-        };
-        Ok(self.reader.position(at).is_some_and(|position| position >= end) || end == 0)
+    /// Goes on with the rows that there are, where a changelog has ended too early for all that time.
+    fn give_up_short(&mut self) {
+        let is_over = |since: Instant| clock::now() >= since + KNOWN_WITHIN;
+        let short: Vec<_> = self
+            .left
+            .iter()
+            .filter(|(_, each)| each.short_since.is_some_and(is_over))
+            .map(|(at, _)| at.clone())
+            .collect();
+        for at in short {
+            let end = self.reader.end_seen(&at).unwrap_or(0);
+            let Some(reading) = self.left.get_mut(&at) else { continue };
+            reading.short_since = None;
+            let Some(until) = reading.until.filter(|until| end < *until) else { continue };
+            let text = format!(
+                "changelog {at} ends at {end}, and the group's last commit knows rows up to {until}: it was truncated \
+                 or made again, and the rows behind that are lost"
+            );
+            self.reader.emit(What::Error { code: Code::INCONSISTENT, text, fatal: false });
+            self.note_restored(&at);
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::state::Table;
+
+    fn reading(until: Option<i64>) -> Reading {
+        let table = Table::new("totals".into(), "shop.table.totals", false, None).open_partition(0);
+        Reading { table, until, end: None, short_since: None, call: None }
+    }
+
+    #[test]
+    fn where_a_commit_tells_the_end_nothing_behind_it_is_waited_for() {
+        let mut reading = reading(Some(10));
+        assert!(!reading.is_at_end(8, 20), "what was committed is not decided yet");
+        assert!(reading.is_at_end(10, 20), "a transaction that is open behind it is of no concern");
+    }
+
+    #[test]
+    fn a_changelog_that_ends_before_the_commit_is_waited_for() {
+        let mut reading = reading(Some(10));
+        assert!(!reading.is_at_end(8, 8) && reading.short_since.is_some());
+        assert!(!reading.is_at_end(8, 12) && reading.short_since.is_none(), "the leader knows all now");
+        assert!(reading.is_at_end(10, 12));
+    }
+
+    #[test]
+    fn where_no_commit_tells_it_the_end_is_that_of_the_start() {
+        let mut reading = reading(None);
+        assert!(!reading.is_at_end(8, 10), "a transaction is open");
+        assert!(reading.is_at_end(10, 15), "what came later is of others");
     }
 }

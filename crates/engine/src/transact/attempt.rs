@@ -123,6 +123,7 @@ impl<'a> Attempt<'a> {
         let mut refused = HashMap::new();
         let sent = self.produce(transaction, entries, deadline, &mut refused)?;
         transaction.flush(deadline.remaining()).map_err(|error| self.reason(&error))?;
+        entries.iter().zip(&sent).for_each(|(entry, handles)| entry.note_sent(handles));
         let mut is_complete = true;
         for (index, handles) in sent.iter().enumerate().filter(|(_, handles)| !are_delivered(handles)) {
             for handle in handles {
@@ -191,7 +192,7 @@ fn offsets_of(entries: &[TransactionEntry]) -> Outcome<Vec<PartitionOffset>> {
         if offsets.iter().any(|known| known.at == *at) {
             continue;
         }
-        let to_commit = entry.partition.for_transaction().map_err(|_| AbortReason::Retry)?;
+        let to_commit = entry.to_commit().map_err(|_| AbortReason::Retry)?;
         let Some(to_commit) = to_commit else { continue };
         if !to_commit.is_whole {
             return Err(AbortReason::MetadataFull);

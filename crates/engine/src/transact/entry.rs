@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::consume::{PartitionQueue, SharedJob};
-use crate::produce::OwnedRecord;
+use crate::consume::{PartitionQueue, SharedJob, ToCommit};
+use crate::produce::{DeliveryHandle, OwnedRecord};
 use crate::state::{TablePartition, Written};
 use crate::wake::Completion;
 use crate::{Error, Result};
@@ -22,6 +22,8 @@ pub struct TransactionEntry {
     /// The tables whose rows are among the records, with their places.
     rows: Vec<(Arc<TablePartition>, Range<usize>)>,
     record_offset: RecordOffset,
+    /// False if only its rows and records tell what it does, and no offset.
+    has_message: bool,
     pub(super) is_offset_recorded: bool,
     /// Why it cannot be committed any more: its job has ended, or its partition was revoked.
     pub(super) void: Option<Error>,
@@ -43,6 +45,7 @@ impl TransactionEntry {
             records,
             rows: Vec::new(),
             record_offset,
+            has_message: true,
             is_offset_recorded: false,
             void: None,
             is_alone: false,
@@ -72,6 +75,36 @@ impl TransactionEntry {
     /// Makes an entry without records, for offsets that are stored already.
     pub fn of_stored_offset(partition: Arc<PartitionQueue>) -> Self {
         Self::new(partition, Vec::new(), Box::new(|| Ok(())))
+    }
+
+    /// Makes an entry of records that no message has caused, for a partition: its offsets are committed as they are, so
+    /// that brokers refuse it from a process that has lost the partition.
+    pub fn without_message(partition: Arc<PartitionQueue>, records: Vec<OwnedRecord>) -> Self {
+        Self { has_message: false, ..Self::new(partition, records, Box::new(|| Ok(()))) }
+    }
+
+    /// Notes how far the changelogs of its rows go, now that its records have been sent.
+    pub(super) fn note_sent(&self, handles: &[Arc<DeliveryHandle>]) {
+        for (table, places) in &self.rows {
+            let last = handles.get(places.clone()).and_then(<[_]>::last).and_then(|handle| handle.result());
+            if let Some(Ok(delivery)) = last {
+                self.partition.set_rows_until(table, delivery.offset + 1);
+            }
+        }
+    }
+
+    /// Returns what is to be committed of its partition; `None` for nothing.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`]: the assignment has ended. [`Error::Invalid`]: it is not known yet where the partition begins.
+    pub(super) fn to_commit(&self) -> Result<Option<ToCommit>> {
+        match self.partition.for_transaction()? {
+            None if !self.has_message => {
+                let unknown = || Error::Invalid { reason: "it is not known yet where the partition begins".into() };
+                self.partition.for_transaction_without_message()?.ok_or_else(unknown).map(Some)
+            }
+            found => Ok(found),
+        }
     }
 
     /// Records how far the job is done, once. An entry whose job has ended becomes void.

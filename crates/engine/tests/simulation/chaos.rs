@@ -6,6 +6,7 @@ use std::time::Duration;
 use awoke_engine::wake::simulation::{pass_time, random, trace};
 
 use crate::process::Process;
+use crate::transactions;
 use crate::world::World;
 
 /// Makes some trouble, at random times.
@@ -19,7 +20,7 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
         pass_time(Duration::from_micros(random(400_000)));
         processes.iter_mut().for_each(|process| process.restart_if_fenced(world));
         let process = random(processes.len() as u64) as usize;
-        match random(13) {
+        match random(15) {
             0..3 => world.cluster.rebalance("group"),
             3 => {
                 world.cluster.lose("group", process);
@@ -37,6 +38,7 @@ pub fn run(world: &Arc<World>, processes: &mut [Process]) {
             8 => mark(world),
             9 => world.cluster.fence(),
             10 => world.appear(processes),
+            11 | 12 => act(world, processes),
             _ => command(world),
         }
     }
@@ -64,6 +66,14 @@ fn fetch_again(world: &World) {
     let at = &world.partitions[random(world.partitions.len() as u64) as usize];
     trace(|| format!("fetch {at} again"));
     world.cluster.fetch_again(at, 1 + random(10) as i64);
+}
+
+/// Has a process send and write something that no message has caused.
+fn act(world: &Arc<World>, processes: &[Process]) {
+    let Some(partition) = world.any_open() else { return };
+    for process in processes {
+        transactions::act(world, &partition, process.transactions());
+    }
 }
 
 fn mark(world: &World) {

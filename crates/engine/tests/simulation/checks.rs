@@ -73,8 +73,8 @@ struct State {
     /// Partitions in which a seek or a truncation has allowed messages to run again.
     rewound: BTreeSet<TopicPartition>,
     truncated: BTreeSet<TopicPartition>,
-    /// The topics of exactly-once routes, and whether these have a table.
-    exactly_once: BTreeMap<Arc<str>, (Order, bool)>,
+    /// The topics of exactly-once routes, and how many partitions the tables of these have, if they have one.
+    exactly_once: BTreeMap<Arc<str>, (Order, Option<i32>)>,
 }
 
 impl Checks {
@@ -94,13 +94,13 @@ impl Checks {
     }
 
     /// Has the results of a topic checked. A message of it is done when a reader of committed messages sees its result.
-    pub fn note_exactly_once(&self, topic: &str, order: Order, has_table: bool) {
-        self.state().exactly_once.insert(topic.into(), (order, has_table));
+    pub fn note_exactly_once(&self, topic: &str, order: Order, rows: Option<i32>) {
+        self.state().exactly_once.insert(topic.into(), (order, rows));
     }
 
-    /// Notes the results that are visible now. Returns the order of an exactly-once route, and whether it
-    /// has a table.
-    fn note_visible(&self, topic: &str) -> Option<(Order, bool)> {
+    /// Notes the results that are visible now. Returns the order of an exactly-once route, and how many partitions its
+    /// table has.
+    fn note_visible(&self, topic: &str) -> Option<(Order, Option<i32>)> {
         let mut state = self.state();
         let found = state.exactly_once.get(topic).copied()?;
         state.done.extend(results::visible(&self.cluster, topic));
@@ -201,9 +201,12 @@ impl Checks {
         let records = self.cluster.records(at);
         let order = self.note_visible(&at.topic);
         let mut state = self.state();
-        if let Some((order, has_table)) = order.filter(|_| !state.rewound.contains(at)) {
+        if let Some((_, Some(partitions))) = order {
+            results::check_acts(&self.cluster, &at.topic, partitions);
+        }
+        if let Some((order, rows)) = order.filter(|_| !state.rewound.contains(at)) {
             results::check(&self.cluster, at, order, committed);
-            if has_table {
+            if rows.is_some() {
                 results::check_rows(&self.cluster, at, order);
             }
         }

@@ -17,6 +17,31 @@ pub fn changelog_of(topic: &str) -> String {
     format!("{topic}-rows")
 }
 
+/// The numbers of acts that no message has caused are behind those of all messages.
+pub const ACTS: u64 = 1 << 40;
+
+/// Returns the key of the row that an act writes.
+pub fn row_of_act(id: u64) -> Vec<u8> {
+    [b"act".as_slice(), &id.to_le_bytes()].concat()
+}
+
+/// Returns the acts whose rows are committed in the changelog of a partition.
+pub fn acts(cluster: &Cluster, at: &TopicPartition) -> Vec<u64> {
+    let changes = cluster.records(&TopicPartition::new(changelog_of(&at.topic), at.partition));
+    changes.iter().filter_map(|each| each.key.as_deref()?.strip_prefix(b"act")).map(id_of).collect()
+}
+
+/// Checks that each act is visible once, and its row with it.
+pub fn check_acts(cluster: &Cluster, topic: &str, partitions: i32) {
+    let mut seen: Vec<_> = visible(cluster, topic).into_iter().filter(|id| (ACTS..u64::MAX).contains(id)).collect();
+    seen.sort_unstable();
+    let of = |number| acts(cluster, &TopicPartition::new(topic, number));
+    let mut rows: Vec<_> = (0..partitions).flat_map(of).collect();
+    rows.sort_unstable();
+    assert_eq!(seen, rows, "an act is visible without its row, or not with it: {topic}");
+    assert!(seen.windows(2).all(|two| two[0] < two[1]), "an act is visible twice: {topic} {seen:?}");
+}
+
 /// Checks that the rows of a partition are what its messages with visible results have written.
 pub fn check_rows(cluster: &Cluster, at: &TopicPartition, order: Order) {
     let messages = cluster.records(at);
@@ -32,7 +57,8 @@ pub fn check_rows(cluster: &Cluster, at: &TopicPartition, order: Order) {
     }
     let changes = cluster.records(&TopicPartition::new(changelog_of(&at.topic), at.partition));
     let row = |record: &LogRecord| (record.key.clone().unwrap_or_default(), record.value.clone().unwrap_or_default());
-    let rows: BTreeMap<_, _> = changes.iter().map(|record| row(record)).collect();
+    let of_messages = changes.iter().filter(|each| !each.key.as_deref().is_some_and(|key| key.starts_with(b"act")));
+    let rows: BTreeMap<_, _> = of_messages.map(|each| row(each)).collect();
     assert_eq!(rows, expected, "the rows of {at} are not what its messages have written");
 }
 

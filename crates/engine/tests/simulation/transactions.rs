@@ -1,6 +1,6 @@
 //! The exactly-once routes: what their handlers do, and the transactions of a process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use awoke_engine::wake::simulation::{random, spawn, trace};
 
 use crate::checks::{Handled, handled};
 use crate::handlers::{back_off, take_time};
-use crate::results::output_of;
+use crate::results::{acts, output_of, row_of_act};
 use crate::world::World;
 
 /// The broker aborts a transaction after this time.
@@ -30,6 +30,8 @@ pub struct Transactions {
     batcher: Mutex<Option<Arc<TransactionBatcher>>>,
     /// Another producer has taken the transactional id: the process ends, and starts again.
     is_fenced: AtomicBool,
+    /// The acts that are not over.
+    acting: Mutex<BTreeSet<u64>>,
 }
 
 impl Transactions {
@@ -106,12 +108,42 @@ fn written(table: &TablePartition, messages: &[Handled]) -> Vec<Written> {
     for message in messages {
         let Some(lane) = &message.lane else { continue };
         let of_job = writes.get(lane).map(|row| row.map(<[u8]>::to_vec));
-        let committed = || table.with_rows(|rows| rows.get(lane).map(<[u8]>::to_vec));
+        let committed = || table.get(lane, <[u8]>::to_vec);
         let mut row = of_job.unwrap_or_else(committed).unwrap_or_default();
         row.extend(message.id.to_le_bytes());
         writes.set(message.offset, lane, Some(&row));
     }
     writes.into_written()
+}
+
+/// Has a record and a row committed that no message has caused, as a timer would, if the table of the partition is this
+/// process's. When it has succeeded, the process had the partition all the time, and knew each act before it.
+pub fn act(world: &Arc<World>, partition: &Arc<PartitionQueue>, transactions: &Arc<Transactions>) {
+    let at = partition.topic_partition();
+    let Some(table) = transactions.tables.get(&*at.topic).and_then(|table| partition.table(table)) else { return };
+    if !table.is_restored() {
+        return;
+    }
+    let acting = || transactions.acting.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = |id: &u64| acting().contains(id) || table.get(&row_of_act(*id), |_| ()).is_some();
+    let unknown: Vec<_> = acts(&world.cluster, at).into_iter().filter(|id| !is_known(id)).collect();
+    let id = world.next_act();
+    let output = OwnedRecord::plain(output_of(&at.topic).topic, Some(id.to_le_bytes().to_vec()), None);
+    let mut entry = TransactionEntry::without_message(Arc::clone(partition), vec![output]);
+    entry.add_rows(Arc::clone(table), vec![(row_of_act(id).into(), Some(id.to_le_bytes().into()))]);
+    let Some(committed) = transactions.batcher().and_then(|batcher| batcher.submit(entry).ok()) else { return };
+    trace(|| format!("act {id} in {at}"));
+    acting().insert(id);
+    let (world, at, transactions) = (Arc::clone(world), at.clone(), Arc::clone(transactions));
+    spawn("acts", move || {
+        let result = committed.wait(&Deadline::NEVER).expect("it waits for ever");
+        transactions.acting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        if result.is_ok() {
+            let is_seen = acts(&world.cluster, &at).contains(&id);
+            assert!(is_seen, "an act is committed and can't be seen: {at} {id}");
+            assert_eq!(unknown, [0_u64; 0], "an owner of {at} does not know acts that were committed before");
+        }
+    });
 }
 
 /// As the strategy of an exactly-once function: the job ends when its results and its offset are committed.

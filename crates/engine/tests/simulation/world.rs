@@ -17,7 +17,7 @@ use awoke_engine::wake::simulation::{pass_time, random, spawn, trace};
 use crate::chaos;
 use crate::checks::{Checks, Handled, Order};
 use crate::process::Process;
-use crate::results::{changelog_of, output_of};
+use crate::results::{ACTS, changelog_of, output_of};
 use crate::transactions::Transactions;
 
 /// After this time everything is done, or never will be. It is less than a third of `max.poll.interval.ms`, at which a
@@ -63,6 +63,8 @@ pub struct World {
     seeks: AtomicBool,
     /// Messages whose result the broker has refused: a dead letter takes its place.
     refused: Mutex<BTreeSet<u64>>,
+    /// The number of the next act.
+    next_act: AtomicU64,
     /// No other process can have a transactional id.
     pub is_alone: bool,
     group: GroupSettings,
@@ -88,7 +90,7 @@ impl World {
                 if route.has_table {
                     cluster.create(&changelog_of(&route.topic), count);
                 }
-                checks.note_exactly_once(&route.topic, route.order, route.has_table);
+                checks.note_exactly_once(&route.topic, route.order, route.has_table.then_some(count));
             }
             partitions.extend((0..count).map(|partition| TopicPartition::new(route.topic.as_str(), partition)));
         }
@@ -131,6 +133,7 @@ impl World {
             fails_one_in: AtomicU64::new(rate(&[0, 10, 3])),
             seeks: AtomicBool::new(random(4) == 0),
             refused: Mutex::default(),
+            next_act: AtomicU64::new(ACTS),
             is_alone: random(2) == 0,
             group,
             config,
@@ -220,10 +223,15 @@ impl World {
         open.get(random(open.len() as u64) as usize).map(Arc::clone)
     }
 
+    /// Returns a number for something that no message causes.
+    pub fn next_act(&self) -> u64 {
+        self.next_act.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Makes the tables of one process.
     pub fn tables(&self) -> BTreeMap<String, Arc<Table>> {
         let with_table = self.routes.iter().filter(|route| route.has_table);
-        let table = |topic: &str| Arc::new(Table::new(topic.to_owned(), &changelog_of(topic), false));
+        let table = |topic: &str| Arc::new(Table::new(topic.to_owned(), &changelog_of(topic), false, None));
         with_table.map(|route| (route.topic.clone(), table(&route.topic))).collect()
     }
 

@@ -129,11 +129,12 @@ impl Member {
     /// Reads the changelogs of the tables of partitions that were opened; their hooks and jobs begin afterwards.
     pub(super) fn restore_tables(&mut self, partitions: &[TopicPartition]) {
         let opened: Vec<_> = partitions.iter().filter_map(|at| self.assignment.get(at).map(Arc::clone)).collect();
-        let mut tables: Vec<(_, OnRestored)> = Vec::new();
+        let mut tables: Vec<(_, _, OnRestored)> = Vec::new();
         for partition in &opened {
             for table in partition.tables() {
                 let queue = Arc::clone(partition);
-                tables.push((Arc::clone(table), Box::new(move || queue.note_restored())));
+                let until = partition.rows_until(table);
+                tables.push((Arc::clone(table), until, Box::new(move || queue.note_restored())));
             }
         }
         if tables.is_empty() {

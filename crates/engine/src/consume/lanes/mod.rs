@@ -165,16 +165,18 @@ pub(super) struct Lanes {
     at: TopicPartition,
     settings: Concurrency,
     client: Arc<Client>,
+    /// The bytes of a commit's metadata that are for others.
+    taken: usize,
     state: Mutex<State>,
     /// Jobs of several lanes, the oldest first.
     shared: Mutex<VecDeque<SharedLanes>>,
 }
 
 impl Lanes {
-    pub(super) fn new(at: TopicPartition, settings: Concurrency, client: Arc<Client>) -> Self {
+    pub(super) fn new(at: TopicPartition, settings: Concurrency, client: Arc<Client>, taken: usize) -> Self {
         let settings = Concurrency { jobs_max: settings.jobs_max.max(1), ..settings };
         let state = Mutex::new(State::new(settings.jobs_max, settings.share));
-        Self { at, settings, client, state, shared: Mutex::default() }
+        Self { at, settings, client, taken, state, shared: Mutex::default() }
     }
 
     pub(super) const fn settings(&self) -> &Concurrency {
@@ -387,7 +389,7 @@ impl Lanes {
         let position = state.watermark.position().or_else(first)?;
         drop(state);
         let note = note.filter(|(offset, _)| *offset == position.offset).map_or("", |(_, text)| text);
-        let (metadata, is_whole) = write_metadata(note, position.offset, &finished, epoch);
+        let (metadata, is_whole) = write_metadata(note, position.offset, &finished, epoch, self.taken);
         Some(ToCommit { position, metadata, is_whole })
     }
 

@@ -296,7 +296,7 @@ mod tests {
 
     /// A state of a second process: the first has done 11, 13 and 15 to 17, and committed 10.
     fn second(first: i64, end: i64) -> TestState {
-        let (metadata, _) = write_metadata("", 10, &[11..12, 13..14, 15..18], 3);
+        let (metadata, _) = write_metadata("", 10, &[11..12, 13..14, 15..18], 3, 0);
         let mut state = TestState::new(2, Share::OneLane);
         state.earlier = split_metadata(10, &metadata.expect("something is done")).1;
         for offset in first..end {

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fetch_history::FetchHistory;
+use super::finished::bytes_of_rows;
 use super::flow::Flow;
 use super::lanes::{Concurrency, GIVE_ON_AFTER, LaneWork, Lanes, Notifications};
 use super::offsets::Offsets;
@@ -170,7 +171,8 @@ impl PartitionQueue {
     ) -> Result<Arc<Self>> {
         let queue = Queue::partition(&context.client, &at)?;
         let position_list = TopicPartitionList::of(std::slice::from_ref(&at))?;
-        let new_lanes = |concurrency| Arc::new(Lanes::new(at.clone(), concurrency, Arc::clone(&context.client)));
+        let taken = bytes_of_rows(settings.tables.len());
+        let new_lanes = |concurrency| Arc::new(Lanes::new(at.clone(), concurrency, Arc::clone(&context.client), taken));
         let lanes = settings.concurrency.clone().map(new_lanes);
         context.offsets.open(&at, generation, lanes.clone(), settings.is_transactional);
         let number = at.partition;

@@ -6,16 +6,18 @@ use std::sync::{Arc, PoisonError};
 use super::PartitionQueue;
 use super::seek::CRASH_RECORD;
 use crate::Result;
-use crate::consume::finished::split_metadata;
+use crate::consume::finished::{split_metadata, split_rows, split_topic};
 use crate::consume::offsets::ToCommit;
 use crate::kafka::{CommittedOffset, Position};
+use crate::state::TablePartition;
 
 impl PartitionQueue {
     /// Goes on after the group's last commit.
     pub(in crate::consume) fn resume_from(&self, committed: &CommittedOffset) {
         let position = Position { offset: committed.offset, leader_epoch: committed.leader_epoch };
         self.history().begin(position.offset);
-        self.context.offsets.resume_from(&self.at, self.generation, position);
+        let (rows, _) = split_rows(split_topic(committed.metadata.as_deref().unwrap_or_default()).1);
+        self.context.offsets.resume_from(&self.at, self.generation, position, rows);
         self.note_committed(position.offset, committed.metadata.clone());
         if position.offset > 0 && position.leader_epoch >= 0 {
             self.start.set(position);
@@ -90,6 +92,28 @@ impl PartitionQueue {
     /// Returns what a transaction has to commit; `None` when nothing is stored.
     pub(crate) fn for_transaction(&self) -> Result<Option<ToCommit>> {
         self.context.offsets.for_transaction(&self.at, self.generation)
+    }
+
+    /// Returns what a transaction has to commit while nothing is stored: what the group has committed, or else where it
+    /// begins; `None` while that is not known.
+    ///
+    /// # Errors
+    /// [`crate::Error::Fenced`]: the assignment has ended.
+    pub(crate) fn for_transaction_without_message(&self) -> Result<Option<ToCommit>> {
+        let text = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone().and_then(|(_, text)| text);
+        let rest =
+            text.map(|text| split_rows(split_topic(&text).1).1.into()).filter(|rest: &Arc<str>| !rest.is_empty());
+        self.context.offsets.again(&self.at, self.generation, self.client_position(), rest)
+    }
+
+    /// Returns how far the changelog of a table went at the group's last commit, if that tells it.
+    pub(in crate::consume) fn rows_until(&self, table: &TablePartition) -> Option<i64> {
+        self.context.offsets.rows_until(&self.at, table.mark())
+    }
+
+    /// Notes how far the changelog of a table goes now.
+    pub(crate) fn set_rows_until(&self, table: &TablePartition, until: i64) {
+        self.context.offsets.set_rows_until(&self.at, self.generation, table.mark(), until);
     }
 
     /// Notes that the broker holds this offset, with a text beside it.
