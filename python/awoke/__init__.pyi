@@ -31,7 +31,7 @@ from .declare.incoming import Incoming
 from .declare.injection import Assignment, Depends, Header, Key, Service, Value
 from .declare.patterns import Pattern, pattern
 from .declare.reader import Reader
-from .declare.route_options import Batching, Flow, Retry
+from .declare.route_options import Batching, Dedup, Flow, Retry
 from .declare.router import Router
 from .errors import (
     AppNotFound,
@@ -112,6 +112,7 @@ __all__ = [
     "ConfigError",
     "Consumer",
     "DecodeError",
+    "Dedup",
     "Delivery",
     "DeliveryFailed",
     "DeliveryHandle",

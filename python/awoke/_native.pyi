@@ -474,7 +474,7 @@ class TransactionEntry:
 class Table:
     """A table: the committed rows of the partitions that this process has."""
 
-    def __new__(cls, name: str, changelog: str, is_followed: bool = False) -> Table: ...
+    def __new__(cls, name: str, changelog: str, is_followed: bool = False, ttl_s: float | None = None) -> Table: ...
     def partitions(self) -> list[tuple[int, int, int, int, bool]]:
         """Returns for each partition that this process has its number, its rows, the bytes of their keys and values,
         the memory that they take, and whether they are restored, in the order of the numbers. Does not block."""
@@ -499,6 +499,13 @@ class JobRows:
         """Returns the value of a key; None where there is no row. Does not block."""
     def set(self, offset: int, key: bytes, value: bytes | None) -> None:
         """Writes a row for the message of this offset; a value of None deletes it. Does not block.
+
+        Raises:
+            ClosedError: the job has ended.
+        """
+    def sees(self, offset: int, key: bytes | None, id: bytes) -> bool:
+        """Notes an id for the message of this offset, under the key of the message. Returns whether it was noted
+        before. Does not block.
 
         Raises:
             ClosedError: the job has ended.

@@ -9,10 +9,10 @@ import pytest
 
 import awoke
 from awoke.errors import ConfigError, StateError
-from awoke.testing import Runs
+from awoke.testing import Runs, running
 from tests.contract.test_consume import committed, new_app
-from tests.support.clusters import Cluster, read_all
-from tests.support.waiting import became
+from tests.support.clusters import Cluster, RealCluster, read_all, unique
+from tests.support.waiting import became, wait_until
 
 CreateTopic = Callable[..., str]
 SOON = awoke.Retry(attempts=2, backoff_s=(0.01, 0.02))
@@ -136,6 +136,48 @@ def test_a_changelog_with_other_partitions_is_refused(cluster: Cluster, topic: C
         awoke_run(app)
 
 
+def test_a_transaction_of_a_dead_process_holds_no_restart_up(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
+    name = topic("in", 1)
+    app, counts = counting(cluster, name)
+    send(cluster, name, 3, 1)
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
+    kafka = {**cluster.properties, "transaction.timeout.ms": "600000"}
+    with awoke.Producer(cluster.bootstrap_servers, kafka=kafka, transactional_id=unique("dead")) as dead:
+
+        def restart() -> None:
+            with dead.transaction() as transaction:
+                transaction.produce(str(counts.changelog), b"99", key=b"0", partition=0).wait()
+                send(cluster, name, 1, 1)
+                with running(app, bootstrap_servers=cluster.bootstrap_servers, kafka=cluster.properties):
+                    wait_until(lambda: counts.committed() == {"0": 4}, "the next message is counted", 60, 0.01)
+                raise ZeroDivisionError  # It aborts the transaction.
+
+        with pytest.raises(ZeroDivisionError):
+            restart()
+
+
+def test_a_changelog_from_which_kafka_deletes_rows_is_refused(real_cluster: RealCluster) -> None:
+    name = unique("in")
+    with awoke.Admin(real_cluster.bootstrap_servers, kafka=real_cluster.properties) as admin:
+        admin.create_topic(name)
+        for ttl_s, config, told in (
+            (None, {"cleanup.policy": "delete"}, "cleanup.policy=delete"),
+            (None, {"cleanup.policy": "compact,delete", "retention.ms": "60000"}, "it needs cleanup.policy=compact"),
+            (60, {"cleanup.policy": "compact,delete", "retention.ms": "59000"}, "retention.ms=60000"),
+        ):
+            app = new_app(real_cluster)
+            table = app.table("rows", ttl_s=ttl_s)
+            app.on(name, tables=[table])(lambda message: None)
+            admin.create_topic(str(table.changelog), config=config)
+            servers, kafka = real_cluster.bootstrap_servers, real_cluster.properties
+            with pytest.raises(ConfigError, match=told), running(app, bootstrap_servers=servers, kafka=kafka):
+                pass
+
+
 def test_routes_refuse_what_tables_can_not_do() -> None:
     app = awoke.App("tables-refused")
     table = app.table("one")
@@ -188,3 +230,111 @@ def test_a_reference_with_other_partitions_is_refused(cluster: Cluster, topic: C
     app.on(name, tables=[app.reference(customers)])(lambda message: None)
     with pytest.raises(ConfigError, match="2 partitions"):
         awoke_run(app)
+
+
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
+@pytest.mark.parametrize(
+    "dedup",
+    [
+        awoke.Dedup(header="id", for_s=600),
+        awoke.Dedup(field="order.id", for_s=600),
+        awoke.Dedup(by=lambda message: message.value["order"]["id"], for_s=600),
+    ],
+    ids=["header", "field", "function"],
+)
+def test_a_message_whose_id_came_before_is_skipped(
+    cluster: Cluster, topic: CreateTopic, dedup: awoke.Dedup, concurrency: awoke.Concurrency | None, awoke_run: Runs
+) -> None:
+    name, out, app = topic("in", 2), topic("out"), new_app(cluster)
+    repeated: list[Any] = []
+    app.events.subscribe("message.repeated", repeated.append)
+
+    @app.on(name, value=dict, output=out, dedup=dedup, concurrency=concurrency)
+    def pay(message: awoke.Message[dict[str, Any]]) -> bytes:
+        return (message.key or b"") + b" " + str(message.value["order"]["id"]).encode()
+
+    def send_ids(*ids: int) -> None:
+        with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
+            for id in ids:
+                key, headers = b"%d" % (id % 4), {"id": b"%d" % id}
+                producer.produce(name, b'{"order": {"id": %d}}' % id, key=key, headers=headers)
+
+    send_ids(1, 2, 3, 2, 1, 4, 5, 5)
+    probe = awoke_run(app)
+    probe.idle()
+    probe.stop()
+    send_ids(3, 6, 6, 1)
+    awoke_run(app).idle()
+    assert sorted(read_values(cluster, out)) == [b"%d %d" % (id % 4, id) for id in [4, 1, 5, 2, 6, 3]]
+    assert len(repeated) == 6
+
+
+def test_a_message_without_an_id_is_processed_and_one_that_failed_has_not_come(
+    cluster: Cluster, topic: CreateTopic, awoke_run: Runs
+) -> None:
+    name, app = topic("in", 1), new_app(cluster)
+    seen: list[bytes] = []
+
+    @app.on(name, dedup=awoke.Dedup(header="id", for_s=600), retry=SOON)
+    def take(message: awoke.Message[bytes]) -> None:
+        seen.append(message.value)
+        if seen.count(b"bad") == 1:
+            raise ValueError("at first")
+
+    with awoke.Producer(cluster.bootstrap_servers, kafka=cluster.properties) as producer:
+        for value, headers in [(b"a", {}), (b"a", {}), (b"bad", {"id": b"1"}), (b"c", {"id": b"1"})]:
+            producer.produce(name, value, headers=headers)
+    probe = awoke_run(app)
+    probe.idle()
+    assert seen == [b"a", b"a", b"bad", b"bad"]
+    assert [failure.attempt for failure in probe.failures] == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"for_s": 60}, "say one of header="),
+        ({"for_s": 60, "header": "id", "field": "id"}, "say one of header="),
+        ({"for_s": 60, "header": ""}, "header is a name"),
+        ({"for_s": 60, "field": "a..b"}, "field is a name"),
+        ({"for_s": 60, "by": 3}, "by is a function"),
+        ({"for_s": -1, "header": "id"}, "for_s"),
+        ({"for_s": 0, "header": "id"}, "for_s"),
+    ],
+)
+def test_a_dedup_that_says_nothing_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        awoke.Dedup(**options)
+
+
+def test_dedup_is_refused_where_a_row_can_not_be_kept() -> None:
+    app = awoke.App("shop")
+    for options in ({"exactly_once": False}, {"concurrency": awoke.unordered(4)}):
+        with pytest.raises(ConfigError, match="dedup"):
+            app.on("orders", dedup=awoke.Dedup(header="id", for_s=60), **options)(lambda message: None)
+
+
+def test_a_row_is_gone_after_its_time(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, app = topic("in", 1), new_app(cluster)
+    short, long = (
+        app.table("short", key=str, value=int, ttl_s=0.001),
+        app.table("long", key=str, value=int, ttl_s=3_600),
+    )
+    found: list[tuple[int | None, int | None]] = []
+
+    @app.on(name, tables=[short, long])
+    def count(message: awoke.Message[bytes]) -> None:
+        found.append((short.get("a"), long.get("a")))
+        short["a"] = long["a"] = len(found)
+
+    probe = awoke_run(app)
+    for number in range(3):
+        send(cluster, name, 1, 1)
+        probe.idle()
+        wait_until(lambda: short.committed() == {}, "the row is old", 5, 0.001)
+        assert long.committed() == {"a": number + 1}
+    assert found == [(None, None), (None, 1), (None, 2)]
+    probe.stop()
+    send(cluster, name, 1, 1)
+    awoke_run(app).idle()
+    assert found[-1] == (None, 3)

@@ -250,19 +250,23 @@ class App(Router):
         self._encode(topic)
         return topic
 
-    def table(self, name: str, *, key: Any = None, value: Any = None) -> Table[Any, Any]:
+    def table(self, name: str, *, key: Any = None, value: Any = None, ttl_s: float | None = None) -> Table[Any, Any]:
         """Returns a table: a dictionary that survives, for the functions of routes that name it (`tables=[…]`).
 
         `key` and `value` are types or formats, as those of a topic; bytes where they are left out. Its changes go to
-        the compacted topic `APP.table.NAME`, which the app makes at its start if it does not exist.
+        the compacted topic `APP.table.NAME`, which the app makes at its start if it does not exist. With `ttl_s` a row
+        is gone that many seconds after it was written last.
 
         Raises:
-            ConfigError: the name is not one for a topic, or the app has a table of this name; a type can't be written.
+            ConfigError: the name is not one for a topic, or the app has a table of this name; a type can't be written;
+                `ttl_s` is no time.
         """
         checks.topic("a table", "name", f"{self.name}.table.{name}")
+        checks.optional_seconds(f"table {name!r}", "ttl_s", ttl_s, "ttl_s", is_zero_allowed=False)
         if name in self.tables:
             raise ConfigError(f"app {self.name!r} has a table {name!r} already", "table")
-        table = Table[Any, Any](name, Topic(f"{self.name}.table.{name}"), key, value, self.format, self.schemas)
+        topic = Topic(f"{self.name}.table.{name}")
+        table = Table[Any, Any](name, topic, key, value, self.format, self.schemas, ttl_s)
         self.tables[name] = table
         return table
 
@@ -347,14 +351,14 @@ class App(Router):
         return None if self._runner is None else actions_of(self._runner)
 
     def _declare(self, declared: Declared) -> None:
-        route, topic = declared.route(self.format, self.schemas), declared.topic
+        route, topic = declared.route(self.format, self.schemas, app=self.name), declared.topic
         self._check_incoming(route)
         group = self.groups.get(GroupKey.of(route)) or GroupRoutes(GroupKey.of(route))
         group.check(topic, route)
         for named in ([] if isinstance(topic, Pattern) else [route.topic]) + list(route.topics_out):
             self._topics.add(named)
         read = declared.read(route)
-        group.add(topic, route, lambda name: read.route(self.format, self.schemas, name))
+        group.add(topic, route, lambda name: read.route(self.format, self.schemas, name, self.name))
         self.groups[group.key] = group
         for each in route.topics_out:
             self._encode(each)

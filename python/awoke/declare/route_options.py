@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import msgspec
@@ -124,6 +124,44 @@ class Flow(msgspec.Struct, frozen=True):
         return "filtered" if self.where is not None and not self.where(message) else None
 
 
+class Dedup(msgspec.Struct, frozen=True, kw_only=True):
+    """Skips a message whose id came before under the same key.
+
+    The id is one of three: the value of a header, a field of the message's value (`order.id` is the field `id` of its
+    field `order`; of a mapping, the entry), or what a function of the message returns. A message without an id, or
+    with None, is processed. Ids are rows of a table: they are committed with their message, in one transaction with
+    its results, and survive a restart.
+    """
+
+    header: str | None = None
+    field: str | None = None
+    by: Callable[[Message[Any, Any]], object] | None = None
+    for_s: float
+    """The time for which an id is known."""
+
+    def __post_init__(self) -> None:
+        if [self.header, self.field, self.by].count(None) != 2:
+            text = "Dedup: the id is a header, a field, or the result of a function: say one of header=, field=, by="
+            raise ConfigError(text, "dedup")
+        for name, value in (("header", self.header), ("field", self.field)):
+            if value is not None and (not isinstance(value, str) or not all(value.split("."))):
+                raise ConfigError(f"Dedup: {name} is a name, as in {name}='id', not {value!r}", "dedup")
+        if self.by is not None and not callable(self.by):
+            raise ConfigError(f"Dedup: by is a function of a message, not {self.by!r}", "dedup")
+        checks.optional_seconds("Dedup", "for_s", self.for_s, "dedup", is_zero_allowed=False)
+
+    def id_of(self, message: Message[Any, Any]) -> bytes | None:
+        """Returns the id of a message; None where it has none. Raises what the function raises."""
+        if self.header is not None:
+            return next((value for name, value in reversed(message.headers) if name == self.header), None)
+        found: object = message.value if self.by is None else self.by(message)
+        for name in () if self.field is None else self.field.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+        if found is None or isinstance(found, bytes):
+            return found
+        return str(found).encode()
+
+
 class RouteOptions(TypedDict, total=False):
     """The options of a route, for functions and classes alike."""
 
@@ -161,6 +199,8 @@ class RouteOptions(TypedDict, total=False):
     tables: Sequence[KeyedRows[Any, Any]] | None
     """The tables (`App.table`) whose rows the function reads and writes, in the transaction of its results and its
     offsets: `exactly_once` is implied. And references (`App.reference`), whose rows it reads."""
+    dedup: Dedup | None
+    """Skips messages whose id came before: `exactly_once` is implied. Functions only."""
     max_processing_s: float | None
     """A job that runs longer is reported with its stack, and health is bad until it ends."""
 
@@ -193,6 +233,7 @@ def check_kinds(topic: str, options: RouteOptions, output: object) -> None:
     checks.kind(owner, "partitions", options.get("partitions"), Sequence, "[0, 3]")
     checks.kind(owner, "incoming", options.get("incoming"), Sequence, "[measure]")
     checks.kind(owner, "tables", options.get("tables"), Sequence, "[totals]")
+    checks.kind(owner, "dedup", options.get("dedup"), Dedup, "awoke.Dedup(header='id', for_s=86_400)")
     checks.kind(owner, "dead_letter", options.get("dead_letter"), str, f"'{topic}.dead'")
     for each in output if isinstance(output, Sequence) and not isinstance(output, str) else [output]:
         checks.kind(owner, "output", each, str, f"'{topic}.out'")

@@ -39,14 +39,18 @@ class Declared(NamedTuple):
         """The topic, its group, and whether the route names partitions: each has one route."""
         return self.topic, self.options.get("group"), bool(self.options.get("partitions"))
 
-    def route(self, default: Format, schemas: Schemas = NO_SCHEMAS, topic: str | None = None) -> Route:
-        """Makes the route, for an app with this default format; that of a pattern for one of its topics.
+    def route(
+        self, default: Format, schemas: Schemas = NO_SCHEMAS, topic: str | None = None, app: str = "app"
+    ) -> Route:
+        """Makes the route, for an app with this name and default format; that of a pattern for one of its topics.
 
         Raises:
             ConfigError: An option is wrong, or the handler can't be called.
         """
         name = topic or (ANY if isinstance(self.topic, Pattern) else self.topic)
-        return Route(name, self.target, self.options, self.own, notes=self.notes, default=default, schemas=schemas)
+        return Route(
+            name, self.target, self.options, self.own, notes=self.notes, default=default, schemas=schemas, app=app
+        )
 
     def read(self, route: Route) -> Declared:
         """Returns it with what the route has read of its handler's annotations, which needs no frame any more."""

@@ -27,6 +27,7 @@ from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.formats.format import BYTES, Format, decoder_of, decoders_of, format_of, type_of
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
+from awoke.payloads.topics import Topic
 from awoke.preconditions import checks
 from awoke.state.table import KeyedRows, Table
 
@@ -71,6 +72,7 @@ class Route:
         notes: HandlerNotes = HandlerNotes(),  # noqa: B008 - it is never changed.
         default: Format = BY_TYPE,
         schemas: Schemas = NO_SCHEMAS,
+        app: str = "app",
     ) -> None:
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"a route needs the name of a topic, not {topic!r}", "topic")
@@ -104,7 +106,10 @@ class Route:
         if not isinstance(self.concurrency, Concurrency):
             text = f"route {topic!r}: concurrency is made by awoke.by_key(16) or the like, not {self.concurrency!r}"
             raise ConfigError(text, "concurrency")
-        self.tables = list(options.get("tables") or ())
+        self.dedup = options.get("dedup")
+        self.seen = self._seen(app)
+        """The table of the ids of its messages; None where duplicates are processed."""
+        self.tables = [*(options.get("tables") or ()), *([] if self.seen is None else [self.seen])]
         """The tables whose rows its function reads and writes."""
         self.is_exactly_once = bool(options.get("exactly_once", bool(self.written_tables)))
         self.outputs = [own.output] if isinstance(own.output, str) else list(own.output or ())
@@ -225,10 +230,17 @@ class Route:
             if function is not None:
                 handlers.check_plain(function, f"route {self.topic!r}: {name}")
 
+    def _seen(self, app: str) -> Table[Any, Any] | None:
+        if self.dedup is None:
+            return None
+        name = "dedup." + ".".join(filter(None, [self.group, self.topic]))
+        checks.topic(f"dedup of route {self.topic!r}", "dedup", f"{app}.{name}")
+        return Table(name, Topic(f"{app}.{name}"), None, None, BYTES, NO_SCHEMAS, self.dedup.for_s)
+
     def _check_tables(self, options: RouteOptions) -> None:
         if not self.tables:
             return
-        text = None
+        text, option = None, "tables" if options.get("tables") else "dedup"
         unknown = [each for each in self.tables if not isinstance(each, KeyedRows)]
         if unknown:
             text = f"are made by app.table(…) or app.reference(…), not {unknown[0]!r}"
@@ -243,7 +255,7 @@ class Route:
         elif self.concurrency.by not in ("partition", "key"):
             text = "go with by_key(…), or one job of a partition at a time: one job at a time may change a row"
         if text is not None:
-            raise ConfigError(f"route {self.topic!r}: tables {text}", "tables")
+            raise ConfigError(f"route {self.topic!r}: {option} {text}", option)
 
     @property
     def written_tables(self) -> list[Table[Any, Any]]:

@@ -5,6 +5,7 @@ A reference is a table that others write: a compacted topic of theirs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +30,10 @@ COMPACTED = {
 """The settings of a changelog: Kafka keeps the last value of each key, and removes a deleted one after a day."""
 
 
+SEGMENT_MS_MIN = 60_000
+"""Kafka deletes whole segments: with a short time to live they are short, too."""
+
+
 class KeyedRows(Mapping[Key, Value], Generic[Key, Value]):
     """Rows by key, with as many partitions as the topic of the route that names them."""
 
@@ -37,11 +42,20 @@ class KeyedRows(Mapping[Key, Value], Generic[Key, Value]):
     _is_followed = False
     """True if others write the rows."""
 
-    def __init__(self, name: str, topic: Topic, key: Any, value: Any, default: Format, schemas: Schemas) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        topic: Topic,
+        key: Any,
+        value: Any,
+        default: Format,
+        schemas: Schemas,
+        ttl_s: float | None = None,
+    ) -> None:
+        self.name, self.ttl_s = name, ttl_s
         self.changelog = topic
         """The topic whose records are the rows."""
-        self.native = _native.Table(name, str(topic), self._is_followed)
+        self.native = _native.Table(name, str(topic), self._is_followed, ttl_s)
         self._encode_key, self._decode_key = self._coders("key", key, default, schemas)
         self._encode, self._decode = self._coders("value", value, default, schemas)
 
@@ -113,9 +127,21 @@ class Table(KeyedRows[Key, Value], MutableMapping[Key, Value]):
     record of the changelog, a compacted topic with as many partitions as the topic of the route, from which the rows
     are read when a partition is assigned.
 
+    With `ttl_s` a row is gone that time after it was written last, by the clock of the process that wrote it.
+
     Outside of a handler of such a route its methods raise StateError. Values that are changed in place are not
     written: set the row again.
     """
+
+    @property
+    def topic_config(self) -> dict[str, str]:
+        """The settings of its changelog: with a time to live, Kafka deletes old rows, too."""
+        if self.ttl_s is None:
+            return COMPACTED
+        ttl_ms = math.ceil(self.ttl_s * 1_000)
+        segment_ms = min(int(COMPACTED["segment.ms"]), max(SEGMENT_MS_MIN, ttl_ms))
+        times = {"retention.ms": str(ttl_ms), "segment.ms": str(segment_ms)}
+        return {**COMPACTED, "cleanup.policy": "compact,delete", **times}
 
     def _rows(self) -> tuple[Acting, JobRows]:
         current = acting.get()

@@ -20,6 +20,7 @@ from awoke.observe.events import (
     Event,
     JobFailed,
     MessageDeadLettered,
+    MessageRepeated,
     MessagesExpired,
     MessagesFiltered,
     MessageSkipped,
@@ -125,7 +126,7 @@ class RunRecorder:
                 case MessageDeadLettered(topic=topic, partition=partition, offset=offset):
                     self.left_out.add(topic)
                     self.dead_letters.append(DeadLetter(topic, partition, offset, event.error))
-                case MessageSkipped() | MessagesExpired() | MessagesFiltered():
+                case MessageSkipped() | MessageRepeated() | MessagesExpired() | MessagesFiltered():
                     self.left_out.add(event.topic)
                 case OffsetsCommitted(group=group):
                     self.commits += [Commit(group, *offset) for offset in event.offsets]

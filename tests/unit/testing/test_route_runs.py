@@ -419,3 +419,14 @@ def test_a_table_keeps_what_messages_before_a_failure_wrote(app: awoke.App) -> N
     run = testing.run_route(app, "orders", [testing.message(Order(number)) for number in (1, 2, 3)])
     assert run.state == "completed"
     assert seen == [1, 2, 2, 3]
+
+
+def test_messages_whose_id_came_before_are_skipped(app: awoke.App) -> None:
+    seen: list[int] = []
+
+    @app.on("orders", dedup=awoke.Dedup(field="id", for_s=60))
+    def take(message: awoke.Message[Order]) -> None:
+        seen.append(message.value.id)
+
+    testing.run_route(app, "orders", [testing.message(Order(number)) for number in (1, 2, 1, 3, 2)]).check()
+    assert seen == [1, 2, 3]

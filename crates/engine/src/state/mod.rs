@@ -7,6 +7,5 @@ mod rows;
 mod table;
 mod writes;
 
-pub use rows::Rows;
 pub use table::{Table, TablePartition};
 pub use writes::{Writes, Written};

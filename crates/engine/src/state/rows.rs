@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 20;
 const HEADER: usize = 12;
 
 /// Where a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
     block: u32,
     start: u32,
@@ -44,6 +44,8 @@ pub struct Rows {
     /// The bytes of all keys and values.
     size: usize,
     gaps: usize,
+    /// Where `sweep` goes on.
+    hand: Place,
 }
 
 /// A row as it stands in its block.
@@ -76,11 +78,6 @@ impl Rows {
     /// Returns how many rows there are.
     pub fn len(&self) -> usize {
         self.places.len()
-    }
-
-    /// Returns whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
     }
 
     /// Returns the bytes of all keys and values.
@@ -129,14 +126,43 @@ impl Rows {
                 self.leave(before);
             }
         }
-        if self.gaps > BLOCK + self.size / 4 {
-            self.empty_one();
-        }
+        self.close_gaps();
     }
 
     /// Returns all rows, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.places.iter().map(|place| self.row(*place)).map(|row| (row.key, row.value))
+    }
+
+    /// Looks at the next rows, in the order in which they stand, and deletes those of whose values `is_old` says so.
+    /// After the last row comes the first.
+    pub(super) fn sweep(&mut self, looks: usize, is_old: impl Fn(&[u8]) -> bool) {
+        for _ in 0..looks {
+            let here = self.hand;
+            let Some(block) = self.blocks.get(here.block as usize) else {
+                self.hand = Place::default();
+                continue;
+            };
+            if here.start as usize >= block.bytes.len() {
+                self.hand = Place { block: here.block + 1, start: 0 };
+                continue;
+            }
+            let row = block.row(here.start as usize);
+            self.hand.start += row.taken as u32;
+            if is_old(row.value)
+                && let Ok(entry) = self.places.find_entry(self.hasher.hash_one(row.key), |known| *known == here)
+            {
+                entry.remove();
+                self.leave(here);
+            }
+        }
+        self.close_gaps();
+    }
+
+    fn close_gaps(&mut self) {
+        if self.gaps > BLOCK + self.size / 4 {
+            self.empty_one();
+        }
     }
 
     fn row(&self, place: Place) -> Row<'_> {
@@ -202,6 +228,9 @@ impl Rows {
         let block = std::mem::take(&mut self.blocks[index]);
         self.gaps -= block.gaps;
         self.free.push(index as u32);
+        if self.hand.block as usize == index {
+            self.hand = Place { block: self.hand.block + 1, start: 0 };
+        }
         if self.last as usize == index {
             self.last = self.free.pop().expect("pushed just now");
         }
@@ -273,6 +302,22 @@ mod tests {
         }
         assert_eq!(rows.len(), 1_000);
         assert!(rows.memory_bytes() < 4 * BLOCK, "{}", rows.memory_bytes());
+    }
+
+    #[test]
+    fn a_sweep_finds_each_row_wherever_it_was_moved() {
+        let mut rows = Rows::default();
+        for number in 0..200_000_u32 {
+            let age = if number % 3 == 0 { b"young" } else { b"ripe!" };
+            rows.set(&number.to_le_bytes(), Some(age));
+            rows.sweep(2, |value| value == b"ripe!");
+        }
+        for _ in 0..200_000 {
+            rows.sweep(3, |value| value == b"ripe!");
+        }
+        assert_eq!(rows.len(), 66_667);
+        assert!((0..200_000_u32).all(|number| rows.get(&number.to_le_bytes()).is_some() == (number % 3 == 0)));
+        assert!(rows.memory_bytes() < 4 * BLOCK + 2 * rows.size_bytes(), "{}", rows.memory_bytes());
     }
 
     #[test]

@@ -4,32 +4,46 @@
 //! A job writes into its own [`Writes`]; they travel as records of its transaction, and are added to the committed rows
 //! when that has been committed. Meanwhile no other job writes rows of the same key: the partition, or the key's lane,
 //! begins none before.
+//!
+//! The rows of a table with a time to live have their time before their value; that of a record in the changelog is the
+//! record's own. A row that is too old is none, wherever it is read, and each change looks for some to forget.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::rows::Rows;
 use super::writes::Written;
+use crate::clock;
 use crate::kafka::{Batch, TopicPartition};
 use crate::produce::OwnedRecord;
 
 /// Rows that are changed without letting others read in between.
 const TOGETHER: usize = 64;
+/// The bytes of a row's time.
+const TIME: usize = 8;
+/// The rows that each change of a table with a time to live looks at: more than one, so that none stays for long.
+const LOOKS: usize = 2;
 
 /// A table of an app.
 pub struct Table {
     name: String,
     changelog: Arc<str>,
+    /// Names the changelog in the metadata of commits.
+    mark: u64,
     /// Others write it: its partitions go on reading when they are restored.
     is_followed: bool,
+    ttl_ms: Option<i64>,
     open: Mutex<HashMap<i32, Arc<TablePartition>>>,
 }
 
 /// A partition of a table, as long as its process has it.
 pub struct TablePartition {
     changelog: TopicPartition,
+    mark: u64,
     is_followed: bool,
+    ttl_ms: Option<i64>,
     rows: Mutex<Rows>,
     /// All that was committed before it was opened is there.
     is_restored: AtomicBool,
@@ -37,9 +51,18 @@ pub struct TablePartition {
 }
 
 impl Table {
-    /// Makes a table whose changes go to this topic; or, `is_followed`, whose rows are those that others write there.
-    pub fn new(name: String, changelog: &str, is_followed: bool) -> Self {
-        Self { name, changelog: changelog.into(), is_followed, open: Mutex::default() }
+    /// Makes a table whose changes go to this topic; or, `is_followed`, whose rows are those that others write there. A
+    /// row is gone this time after it was written; `None`: never.
+    pub fn new(name: String, changelog: &str, is_followed: bool, ttl: Option<Duration>) -> Self {
+        let ttl_ms = ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+        Self {
+            name,
+            changelog: changelog.into(),
+            mark: mark_of(changelog),
+            is_followed,
+            ttl_ms,
+            open: Mutex::default(),
+        }
     }
 
     /// Returns its name.
@@ -63,7 +86,9 @@ impl Table {
     pub(crate) fn open_partition(&self, number: i32) -> Arc<TablePartition> {
         let opened = Arc::new(TablePartition {
             changelog: TopicPartition::new(Arc::clone(&self.changelog), number),
+            mark: self.mark,
             is_followed: self.is_followed,
+            ttl_ms: self.ttl_ms,
             rows: Mutex::default(),
             is_restored: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -88,6 +113,19 @@ impl Table {
     }
 }
 
+fn now_ms() -> i64 {
+    clock::wall().as_millis() as i64
+}
+
+const fn is_old(time_ms: [u8; TIME], ttl_ms: i64, now_ms: i64) -> bool {
+    i64::from_le_bytes(time_ms).saturating_add(ttl_ms) <= now_ms
+}
+
+/// Returns a number for a name, the same in each process: FNV-1a, of 64 bits.
+fn mark_of(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |mark, byte| (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Table({})", self.name)
@@ -105,6 +143,11 @@ impl TablePartition {
         &self.changelog
     }
 
+    /// Returns what names its changelog in the metadata of commits.
+    pub(crate) const fn mark(&self) -> u64 {
+        self.mark
+    }
+
     /// Returns whether all that was committed before it was opened is there. Does not block.
     pub fn is_restored(&self) -> bool {
         self.is_restored.load(Ordering::Acquire)
@@ -115,9 +158,43 @@ impl TablePartition {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Calls `read` with the committed rows, which stay as they are meanwhile. Blocks while others do this.
-    pub fn with_rows<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
-        read(&self.rows())
+    /// Calls `read` with the committed value of a key; `None` where there is none. Blocks while others read or write.
+    pub fn get<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let rows = self.rows();
+        self.fresh(rows.get(key)?, || now_ms()).map(read)
+    }
+
+    /// Calls `read` with each committed row, in no order. Blocks while others read or write; they wait meanwhile.
+    pub fn each(&self, mut read: impl FnMut(&[u8], &[u8])) {
+        let now_ms = self.ttl_ms.map_or(0, |_| now_ms());
+        for (key, value) in self.rows().iter() {
+            if let Some(value) = self.fresh(value, || now_ms) {
+                read(key, value);
+            }
+        }
+    }
+
+    /// Returns how many rows there are, the bytes of their keys and values, and the memory that they take. Some may be
+    /// too old to be read. Blocks while others read or write.
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        let rows = self.rows();
+        (rows.len(), rows.size_bytes(), rows.memory_bytes())
+    }
+
+    /// Returns the value of a row as it is kept; `None` for one that is too old.
+    fn fresh<'a>(&self, kept: &'a [u8], now_ms: impl FnOnce() -> i64) -> Option<&'a [u8]> {
+        let Some(ttl_ms) = self.ttl_ms else { return Some(kept) };
+        let (time_ms, value) = kept.split_first_chunk::<TIME>()?;
+        (!is_old(*time_ms, ttl_ms, now_ms())).then_some(value)
+    }
+
+    /// Gives a key the value that it was given at this time; `None` deletes its row.
+    fn set(&self, rows: &mut Rows, key: &[u8], value: Option<&[u8]>, time_ms: i64) {
+        let Some(ttl_ms) = self.ttl_ms else { return rows.set(key, value) };
+        let now_ms = now_ms();
+        let value = value.filter(|_| !is_old(time_ms.to_le_bytes(), ttl_ms, now_ms));
+        rows.set(key, value.map(|value| [&time_ms.to_le_bytes(), value].concat()).as_deref());
+        rows.sweep(LOOKS, |kept| kept.first_chunk().is_none_or(|time_ms| is_old(*time_ms, ttl_ms, now_ms)));
     }
 
     /// Returns whether nothing more is to be read into it. Does not block.
@@ -130,7 +207,7 @@ impl TablePartition {
         let mut rows = self.rows();
         for message in batch.iter() {
             if let Some(key) = message.key() {
-                rows.set(key, message.value());
+                self.set(&mut rows, key, message.value(), message.timestamp().0);
             }
         }
     }
@@ -141,8 +218,10 @@ impl TablePartition {
 
     /// Returns the records that bring written rows into the changelog.
     pub(crate) fn records(&self, written: Vec<Written>) -> impl Iterator<Item = OwnedRecord> {
-        written.into_iter().map(|(key, value)| OwnedRecord {
+        let timestamp_ms = self.ttl_ms.map(|_| now_ms());
+        written.into_iter().map(move |(key, value)| OwnedRecord {
             partition: Some(self.number()),
+            timestamp_ms,
             ..OwnedRecord::plain(Arc::clone(&self.changelog.topic), value.map(Into::into), Some(key.into()))
         })
     }
@@ -152,7 +231,8 @@ impl TablePartition {
         for part in records.chunks(TOGETHER) {
             let mut rows = self.rows();
             for record in part {
-                rows.set(record.key.as_deref().unwrap_or_default(), record.value.as_deref());
+                let key = record.key.as_deref().unwrap_or_default();
+                self.set(&mut rows, key, record.value.as_deref(), record.timestamp_ms.unwrap_or(0));
             }
         }
     }

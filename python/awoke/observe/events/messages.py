@@ -17,6 +17,7 @@ __all__ = [
     "JobSlow",
     "LaneFailed",
     "MessageDeadLettered",
+    "MessageRepeated",
     "MessageSkipped",
     "MessagesExpired",
     "MessagesFiltered",
@@ -169,6 +170,15 @@ class MessagesExpired(Event, frozen=True, kw_only=True):
     def increment(self) -> int:
         """The number of messages."""
         return self.count
+
+
+class MessageRepeated(OfMessage, frozen=True, kw_only=True):
+    """A message was skipped, because its id came before."""
+
+    name: ClassVar[str] = "message.repeated"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_repeated_messages_total", "Messages skipped because their id came before.", OF_ROUTE
+    )
 
 
 class MessagesFiltered(Event, frozen=True, kw_only=True):

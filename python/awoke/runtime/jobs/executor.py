@@ -31,7 +31,15 @@ from awoke.runtime.jobs.exactly_once import ConsumerExactlyOnce, ExactlyOnce, Jo
 from awoke.runtime.jobs.forked import end_child, forked
 from awoke.runtime.jobs.handler_calls import HandlerCalls
 from awoke.runtime.jobs.instances import Instances, PerBatch, finished
-from awoke.runtime.jobs.message_loop import LentBatches, MessageLoop, NoOutput, Strategy, detach_kept, lease_of
+from awoke.runtime.jobs.message_loop import (
+    LentBatches,
+    MessageLoop,
+    NoOutput,
+    Strategy,
+    detach_kept,
+    first_only_of,
+    lease_of,
+)
 from awoke.runtime.jobs.ordered_output import OrderedOutput, OrderedOutputs
 from awoke.runtime.jobs.results import LanesOutput, WithOutput
 from awoke.runtime.process.assigned import LAST_HOOKS, owner_of
@@ -82,7 +90,8 @@ class Executor:
         if route.consumer is not None:
             per_batch = PerBatch(self._calls, context.tracer, batches, self._instances)
             return per_batch.run if transactions is None else ConsumerExactlyOnce(per_batch, transactions).run
-        return MessageLoop(self._calls, context.tracer, batches, self._strategy(transactions)).run
+        strategy, first_only = self._strategy(transactions), first_only_of(route, context.events)
+        return MessageLoop(self._calls, context.tracer, batches, strategy, first_only).run
 
     def _strategy(self, transactions: JobTransactions | None) -> Strategy[Any]:
         route, context = self._route, self._context

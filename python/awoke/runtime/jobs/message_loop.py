@@ -24,7 +24,7 @@ from awoke.declare.handlers import check_ran, is_unfinished
 from awoke.declare.routing import Route
 from awoke.errors import FencedError
 from awoke.observe.contexts import SENTRY, message_contexts
-from awoke.observe.events import Events, MessagesExpired, MessagesFiltered
+from awoke.observe.events import Events, MessageRepeated, MessagesExpired, MessagesFiltered
 from awoke.observe.ledger import acting
 from awoke.observe.tracing import Tracer
 from awoke.runtime.failures.undecodable import Undecodable
@@ -37,6 +37,9 @@ Results = TypeVar("Results")
 
 Send = Callable[[Message[Any], Any], object]
 """Sends a value under the key of its message. A function of the engine's: for most results, no Python runs."""
+
+Handler = Callable[[Message[Any]], Any]
+"""Calls a handler with its message."""
 
 value_of = operator.attrgetter("value")
 
@@ -86,9 +89,15 @@ class MessageLoop:
     """Calls the handler of a route for each message of a job. Any thread."""
 
     def __init__(
-        self, calls: HandlerCalls, tracer: Tracer | None, batches: LentBatches, strategy: Strategy[Any]
+        self,
+        calls: HandlerCalls,
+        tracer: Tracer | None,
+        batches: LentBatches,
+        strategy: Strategy[Any],
+        first_only: Callable[[Handler], Handler] | None = None,
     ) -> None:
-        self._function = within_span(calls, tracer, strategy.make)
+        function = within_span(calls, tracer, strategy.make)
+        self._function = function if first_only is None else first_only(function)
         self._is_async, self._is_typed = calls.is_async, calls.is_typed
         self._batches, self._strategy = batches, strategy
 
@@ -203,6 +212,28 @@ def within_span(calls: HandlerCalls, tracer: Tracer | None, make: Send) -> Calla
             return make(message, result)
 
     return flow if is_async else lambda message: drive(flow(message))
+
+
+def first_only_of(route: Route, events: Events) -> Callable[[Handler], Handler] | None:
+    """Returns what has a handler called only for messages whose id did not come before; None where all are handled."""
+    dedup, seen = route.dedup, route.seen
+    if dedup is None or seen is None:
+        return None
+
+    def first_only(function: Handler) -> Handler:
+        def called(message: Message[Any]) -> Any:
+            id, current = dedup.id_of(message), acting.get()
+            assert current is not None
+            assert current.rows is not None
+            if id is None or not current.rows[seen.name].sees(message.offset, message.raw_key, id):
+                return function(message)
+            topic, partition, offset = message.topic, message.partition, message.offset
+            events.emit(MessageRepeated(handler=route.name, topic=topic, partition=partition, offset=offset))
+            return None
+
+        return called
+
+    return first_only
 
 
 def unsent(message: Message[Any], result: Any) -> None:

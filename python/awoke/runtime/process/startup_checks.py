@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from awoke.admin import Admin, TopicInfo
 from awoke.declare.patterns import Pattern
 from awoke.declare.routing import Route
-from awoke.errors import AuthorizationFailed, ConfigError, KafkaError, UnknownTopic
+from awoke.errors import AuthorizationFailed, ConfigError, KafkaError, OperationTimeout, UnknownTopic
 from awoke.observe.events import TopicDiffers, TopicUnchecked
 from awoke.payloads.declared_topics.differences import DifferenceRow, TopicDifference, numbers_that_differ
 from awoke.payloads.declared_topics.plan import Unread, compared_settings
@@ -18,12 +19,15 @@ from awoke.rpc import topics as rpc_topics
 from awoke.rpc.protocol import ServiceTopics
 from awoke.runtime.process.context import RunnableApp
 from awoke.settings import Settings, embedded
-from awoke.state.table import COMPACTED, Table
+from awoke.state.table import Table
 from awoke.waiting.time import monotonic_s
 
 UNKNOWN_TOPIC = 3
 KNOWN_WITHIN_S = 5.0
 """The time after which brokers that do not know a topic are believed: one that has just started may not know it yet."""
+
+KEPT_BY = ("cleanup.policy", "retention.ms")
+"""The settings of a changelog that decide which rows Kafka deletes."""
 
 SHOWN_MAX = 5
 """The most differences that the error at start names."""
@@ -58,13 +62,13 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
         differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
     _report(app, settings, [row for each in differences for row in each.rows()])
     counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
-    changelogs: dict[str, int] = {}
+    changelogs: dict[str, tuple[Table[Any, Any], int]] = {}
     for route in app.all_routes:
         _check_partitions(route, counts)
         for table in route.tables:
             name = str(table.changelog)
             if isinstance(table, Table):
-                changelogs[name] = counts[route.topic]
+                changelogs[name] = (table, counts[route.topic])
             elif len(described[name].partitions) != counts[route.topic]:
                 found, own = len(described[name].partitions), counts[route.topic]
                 text = f"topic {name!r} of a reference has {found} partitions, and {route.topic!r} has {own}"
@@ -74,28 +78,46 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
     return counts
 
 
-def _ensure_changelogs(settings: Settings, partitions: Mapping[str, int]) -> None:
-    """Makes the changelogs that do not exist, each with this number of partitions. Blocks.
+def _ensure_changelogs(settings: Settings, changelogs: Mapping[str, tuple[Table[Any, Any], int]]) -> None:
+    """Makes the changelogs that do not exist, each with the number of partitions beside its table. Blocks.
 
     Raises:
-        UnknownTopic: One does not exist and can't be made. ConfigError: One has another number of partitions.
+        UnknownTopic: One does not exist and can't be made. ConfigError: One has another number of partitions, or Kafka
+            would delete rows from it.
     """
     kafka = {**settings.kafka, "allow.auto.create.topics": "false"}
     with Admin(settings=msgspec.structs.replace(settings, kafka=kafka)) as admin:
-        for topic, wanted in partitions.items():
+        for topic, (table, wanted) in changelogs.items():
             try:
                 found = len(admin.describe_topic(topic, settings.startup_timeout_s).partitions)
             except UnknownTopic:
-                found = _made(admin, topic, wanted, settings.startup_timeout_s)
+                found = _made(admin, topic, wanted, table.topic_config, settings.startup_timeout_s)
             if found != wanted:
                 text = f"changelog {topic!r} has {found} partitions, and the topic of its route has {wanted}"
                 raise ConfigError(f"{text}: rows would not be found under their keys", "tables")
+            if settings.bootstrap_servers not in embedded:
+                _check_kept(admin, topic, table)
 
 
-def _made(admin: Admin, topic: str, partitions: int, timeout_s: float) -> int:
+def _check_kept(admin: Admin, topic: str, table: Table[Any, Any]) -> None:
+    """Refuses a changelog from which Kafka deletes rows that the table still has. Blocks."""
+    try:
+        found = {name: each.value for name, each in admin.describe_configs(topic).items()}
+    except (KafkaError, OperationTimeout):
+        return  # It may describe topics, and not their settings.
+    policy, kept_ms = found.get("cleanup.policy") or "compact", int(found.get("retention.ms") or -1)
+    is_short = table.ttl_s is None or 0 <= kept_ms < table.ttl_s * 1_000
+    if "compact" not in policy or ("delete" in policy and is_short):
+        kept = f"cleanup.policy={policy}" + (f", retention.ms={kept_ms}" if table.ttl_s is not None else "")
+        wanted = ", ".join(f"{name}={table.topic_config[name]}" for name in KEPT_BY if name in table.topic_config)
+        text = f"changelog {topic!r} has {kept}, so that Kafka deletes rows that are in use; it needs {wanted}"
+        raise ConfigError(text, "tables")
+
+
+def _made(admin: Admin, topic: str, partitions: int, config: Mapping[str, str], timeout_s: float) -> int:
     """Makes a changelog, unless another process has just done so. Returns how many partitions it has. Blocks."""
     try:
-        admin.create_topic(topic, partitions=partitions, config=COMPACTED, timeout_s=timeout_s)
+        admin.create_topic(topic, partitions=partitions, config=config, timeout_s=timeout_s)
     except KafkaError as error:
         if error.code_name != "TOPIC_ALREADY_EXISTS":
             text = f"changelog {topic!r} does not exist and can't be created ({error})"

@@ -145,6 +145,14 @@ class MemoryRows:
         """Writes a row for the message of this offset; a value of None deletes it."""
         self._written.append((offset, key, value))
 
+    def sees(self, offset: int, key: bytes | None, id: bytes) -> bool:
+        """Notes an id for the message of this offset, under its key. Returns whether it was noted before."""
+        row = len(key or b"").to_bytes(4, "little") + (key or b"") + id
+        is_known = self.get(row) is not None
+        if not is_known:
+            self.set(offset, row, b"")
+        return is_known
+
     def items(self) -> list[tuple[bytes, bytes]]:
         """Returns all rows."""
         return list(self._all().items())
