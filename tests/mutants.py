@@ -257,12 +257,6 @@ MUTANTS = [
         "None if !self.has_message => {",
         "None if self.has_message && !self.has_message => {",
     ),
-    Mutant(
-        "forgets how far a changelog goes when it seeks",
-        "offsets.rs",
-        "let (topic, rows) = (entry.topic.take(), std::mem::take(&mut entry.rows));",
-        "let (topic, rows) = (entry.topic.take(), Vec::new());",
-    ),
     Mutant("restores no rows", "restore.rs", "reading.table.restore(&batch);", "let _ = reading;"),
     Mutant(
         "forgets the rows of a transaction",

@@ -495,6 +495,9 @@ class JobRows:
     @property
     def is_of_lane(self) -> bool:
         """True if other jobs of the partition may run at the same time."""
+    @property
+    def is_written(self) -> bool:
+        """True if the job has written any row."""
     def get(self, key: bytes) -> bytes | None:
         """Returns the value of a key; None where there is no row. Does not block."""
     def set(self, offset: int, key: bytes, value: bytes | None) -> None:

@@ -178,6 +178,85 @@ def test_a_changelog_from_which_kafka_deletes_rows_is_refused(real_cluster: Real
                 pass
 
 
+@pytest.mark.parametrize("concurrency", [None, awoke.by_key(8)], ids=["partition", "by_key"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
+@pytest.mark.parametrize("has_block", [False, True], ids=["batch", "transaction"])
+def test_a_class_writes_rows_with_its_batch(
+    cluster: Cluster,
+    topic: CreateTopic,
+    concurrency: awoke.Concurrency | None,
+    is_async: bool,
+    has_block: bool,
+    awoke_run: Runs,
+) -> None:
+    name, out, app = topic("in", 2), topic("out"), new_app(cluster)
+    counts = app.table("counts", value=int)
+    failed: list[int] = []
+
+    def count(batch: awoke.Batch[bytes]) -> None:
+        for message in batch:
+            counts[message.key or b""] = counts.get(message.key or b"", 0) + 1
+        if len(failed) < 3:
+            failed.append(len(batch))
+            raise ValueError("at first")
+
+    def send_counts(transaction: Any, batch: awoke.Batch[bytes]) -> None:
+        count(batch)
+        for message in batch:
+            transaction.produce(out, str(counts[message.key or b""]), key=message.key)
+
+    class Counter(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            if not has_block:
+                count(batch)
+                return
+            with self.transaction() as transaction:
+                send_counts(transaction, batch)
+            assert not any(counts.get(message.key or b"") is None for message in batch), "it is committed"
+
+    class AsyncCounter(awoke.Consumer):
+        async def consume(self, batch: awoke.Batch[bytes]) -> None:
+            if not has_block:
+                count(batch)
+                return
+            async with self.transaction() as transaction:
+                send_counts(transaction, batch)
+
+    kind = AsyncCounter if is_async else Counter
+    app.consumer(name, tables=[counts], concurrency=concurrency, retry=awoke.Retry(attempts=9, backoff_s=(0.01, 0.02)))(
+        kind
+    )
+    send(cluster, name, 60, 6)
+    probe = awoke_run(app)
+    probe.idle()
+    assert len(probe.failures) == len(failed)
+    probe.stop()
+    send(cluster, name, 60, 6)
+    awoke_run(app).idle()
+    assert rows(cluster, counts) == {b"%d" % key: b"20" for key in range(6)}
+    assert len(read_values(cluster, out)) == (120 if has_block else 0)
+
+
+def test_a_class_with_tables_marks_in_transactions_only(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, app, told = topic("in", 1), new_app(cluster), list[str]()
+    counts = app.table("counts", value=int)
+
+    @app.consumer(name, tables=[counts])
+    class Counter(awoke.Consumer):
+        def consume(self, batch: awoke.Batch[bytes]) -> None:
+            with pytest.raises(ConfigError, match=r"with self\.transaction") as marked:
+                self.mark(batch[0])
+            counts[b"a"] = 1
+            with pytest.raises(StateError, match="written before") as begun, self.transaction():
+                pass
+            told.extend([str(marked.value), str(begun.value)])
+
+    send(cluster, name, 1, 1)
+    awoke_run(app).idle()
+    assert len(told) == 2
+    assert rows(cluster, counts) == {b"a": b"1"}
+
+
 def test_routes_refuse_what_tables_can_not_do() -> None:
     app = awoke.App("tables-refused")
     table = app.table("one")

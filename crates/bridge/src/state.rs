@@ -91,6 +91,12 @@ impl JobRows {
         self.table.get(key, |value| PyBytes::new(py, value))
     }
 
+    /// True if the job has written any row.
+    #[getter]
+    fn is_written(&self) -> bool {
+        self.writes().as_ref().is_some_and(|writes| writes.iter().next().is_some())
+    }
+
     /// Writes a row for the message of this offset; a value of None deletes it. Does not block.
     ///
     /// Raises:

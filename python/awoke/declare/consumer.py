@@ -14,6 +14,7 @@ from awoke.observe.events import Events
 from awoke.produce.producer import Producer
 from awoke.produce.transaction import ConsumerTransaction, OpenEntry
 from awoke.settings import Settings
+from awoke.state.table import Table
 
 current_job: ContextVar[Job | None] = ContextVar("awoke_job", default=None)
 """The job whose `consume` runs here; several jobs of one consumer may run at once."""
@@ -77,7 +78,7 @@ class Background(Protocol):
 class Hold:
     """What a consumer holds of the runtime, which sets it before the consumer's own `__init__`."""
 
-    __slots__ = ("assignment", "has_lanes", "has_sought", "member", "new_entry", "scope")
+    __slots__ = ("assignment", "has_lanes", "has_sought", "member", "new_entry", "scope", "tables")
 
     def __init__(
         self,
@@ -87,7 +88,9 @@ class Hold:
         new_entry: Callable[[], OpenEntry] | None = None,
         *,
         has_lanes: bool = False,
+        tables: Sequence[Table[Any, Any]] = (),
     ) -> None:
+        self.tables = tables
         self.member, self.assignment, self.scope, self.new_entry = member, assignment, scope, new_entry
         self.has_lanes, self.has_sought = has_lanes, False
 
@@ -172,7 +175,11 @@ class Consumer:
         Raises:
             ClosedError: the consumer does not run yet.
             FencedError: the partition was taken away meanwhile.
+            ConfigError: the route has tables, whose rows go with the offset.
         """
+        if self._hold.tables:
+            text = "rows of tables go with the offset: say with self.transaction() as t, and t.mark(message)"
+            raise ConfigError(text, "tables")
         job = current_job.get()
         if job is not None:
             job.done(message.offset)
@@ -194,13 +201,14 @@ class Consumer:
                     t.produce("totals", self.add(message.value), key=message.key)
         ```
 
-        Nothing is sent before the block ends. If the block raises, nothing is sent, and its messages are tried again in
-        their place. The end of the block waits for the commit of the transaction, which other jobs may share;
-        `async with` awaits it. The offset after the batch is committed, or the offset after the last message
-        marked with `t.mark`.
+        Nothing is sent before the block ends; the rows that it writes in tables are committed with it. If the block
+        raises, nothing is sent, and its messages are tried again in their place. The end of the block waits for the
+        commit of the transaction, which other jobs may share; `async with` awaits it. The offset after the batch is
+        committed, or the offset after the last message marked with `t.mark`.
 
         Raises:
-            ConfigError: the route is not exactly-once; ClosedError: outside of `consume`.
+            ConfigError: the route is not exactly-once; ClosedError: outside of `consume`; StateError, where the block
+            begins: rows were written before it, which would be committed later.
         Raises, at the end:
             KafkaError, MessageTooLarge: the broker refused a message, nothing was sent; FencedError: the partition was
             taken away meanwhile, nothing was sent; ProducerFenced; ClosedError: the process stops, nothing was sent.
@@ -210,7 +218,7 @@ class Consumer:
         job = current_job.get()
         if job is None:
             raise ClosedError("transaction() belongs into consume, on its own thread or task")
-        return ConsumerTransaction(self._hold.new_entry(), job)
+        return ConsumerTransaction(self._hold.new_entry(), job, self._hold.tables)
 
     def mark_sync(
         self, message: Message[Any, Any], metadata: str | None = None, timeout_s: float | None = None

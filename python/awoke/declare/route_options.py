@@ -197,7 +197,7 @@ class RouteOptions(TypedDict, total=False):
     partitions: Sequence[int] | None
     """The partitions that each process reads by itself, without a member of a group; None: a group assigns them."""
     tables: Sequence[KeyedRows[Any, Any]] | None
-    """The tables (`App.table`) whose rows the function reads and writes, in the transaction of its results and its
+    """The tables (`App.table`) whose rows the handler reads and writes, in the transaction of its results and its
     offsets: `exactly_once` is implied. And references (`App.reference`), whose rows it reads."""
     dedup: Dedup | None
     """Skips messages whose id came before: `exactly_once` is implied. Functions only."""

@@ -250,8 +250,8 @@ class Route:
             return
         elif options.get("exactly_once") is False:
             text = "and exactly_once=False do not go together: a row is committed with the offset of its message"
-        elif self.consumer is not None:
-            text = "are of functions: a class sends in transactions of its own"
+        elif self.consumer is not None and self.dedup is not None:
+            text, option = "is of functions: a class gets whole batches", "dedup"
         elif self.concurrency.by not in ("partition", "key"):
             text = "go with by_key(…), or one job of a partition at a time: one job at a time may change a row"
         if text is not None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,6 +71,8 @@ class Acting(msgspec.Struct, eq=False):
     """The context of the message that has failed: what is told about it is told in there."""
     rows: Mapping[str, JobRows] | None = None
     """The rows of the tables that the job's route names, by the name of the table."""
+    keys: Container[bytes | None] = ()
+    """The keys of the job's messages, of a class with lanes that writes rows."""
 
     def is_here(self) -> bool:
         """Tells whether the caller is what runs, and not a task or another thread that it has started.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, Unpack, cast
 from weakref import WeakKeyDictionary
 
 from awoke import _native
-from awoke._native import DeliveryHandle, Job, Message, PendingStep
-from awoke.errors import ClosedError
+from awoke._native import DeliveryHandle, Job, JobRows, Message, PendingStep
+from awoke.errors import ClosedError, StateError
+from awoke.observe.ledger import acting
 from awoke.payloads.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware, through
+from awoke.state.table import Table
 
 
 class Transaction:
@@ -103,14 +105,18 @@ class OpenEntry(Protocol):
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
     def submit(self, job: Job, offset: int | None) -> PendingStep: ...
+    def rows_of(self, tables: Iterable[Table[Any, Any]], job: Job) -> Mapping[str, JobRows]: ...
 
 
 class ConsumerTransaction:
-    """The messages that a consumer sends for a batch, and its progress; made by `Consumer.transaction`."""
+    """The messages that a consumer sends for a batch, the rows that it writes meanwhile, and its progress; made by
+    `Consumer.transaction`."""
 
-    def __init__(self, entry: OpenEntry, job: Job) -> None:
+    def __init__(self, entry: OpenEntry, job: Job, tables: Sequence[Table[Any, Any]] = ()) -> None:
         self._entry: OpenEntry | None = entry
-        self._job = job
+        self._job, self._tables = job, tables
+        self._outer: Mapping[str, JobRows] = {}
+        """The rows outside of the block."""
         self._marked: int | None = None
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None:
@@ -136,22 +142,35 @@ class ConsumerTransaction:
         return self._entry
 
     def __enter__(self) -> Self:
+        if self._tables and (current := acting.get()) is not None:
+            self._outer = current.rows or {}
+            written = [name for name, rows in self._outer.items() if rows.is_written]
+            if written:
+                text = f"rows of table {written[0]!r} were written before transaction(): write them within its block"
+                raise StateError(text)
+            current.rows = self._open().rows_of(self._tables, self._job)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        entry, self._entry = self._open(), None
+        entry = self._close()
         if kind is None:
             entry.submit(self._job, self._marked).wait(NEVER_S)
 
+    def _close(self) -> OpenEntry:
+        entry, self._entry = self._open(), None
+        if self._tables and (current := acting.get()) is not None:
+            current.rows = self._outer
+        return entry
+
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        entry, self._entry = self._open(), None
+        entry = self._close()
         if kind is None:
             await entry.submit(self._job, self._marked)
 

@@ -188,14 +188,14 @@ class Table(KeyedRows[Key, Value], MutableMapping[Key, Value]):
 
     def _write(self, current: Acting, rows: JobRows, key: bytes, value: bytes | None) -> None:
         message = current.message
-        if message is None:
-            raise StateError(f"table {self.name!r} is written by the handler of a message, and none is handled now")
-        if rows.is_of_lane and key != message.raw_key:
-            text = f"table {self.name!r}: the handler of key {message.raw_key!r} writes the row of key {key!r}"
+        if rows.is_of_lane and (key not in current.keys if message is None else key != message.raw_key):
+            of = "one of other keys" if message is None else f"of key {message.raw_key!r}"
+            text = f"table {self.name!r}: the handler {of} writes the row of key {key!r}"
             raise StateError(
-                f"{text}, which another job may write at the same time: by_key() gives it its own row only"
+                f"{text}, which another job may write at the same time: by_key() gives it its own rows only"
             )
-        rows.set(message.offset, key, value)
+        # What a class writes for a batch is committed or forgotten as a whole.
+        rows.set(0 if message is None else message.offset, key, value)
 
 
 class ReferenceTable(KeyedRows[Key, Value]):

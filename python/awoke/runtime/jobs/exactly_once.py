@@ -122,12 +122,19 @@ class ExactlyOnce(Strategy[TransactionEntry]):
 class ConsumerExactlyOnce:
     """Calls the consumers of a route, which send within their own transactions; the rest of a job is one, too."""
 
-    def __init__(self, per_batch: PerBatch, transactions: JobTransactions) -> None:
+    def __init__(self, route: Route, per_batch: PerBatch, transactions: JobTransactions) -> None:
+        self._tables, self._has_lanes = route.written_tables, route.lanes is not None
         self._per_batch, self._transactions = per_batch, transactions
 
     async def run(self, job: Job) -> bool:
         """Calls the consumer; returns whether the job is over with that. Raises what the consumer raises."""
         entry = self._transactions.begin(job)
+        if self._tables:
+            current = acting.get()
+            assert current is not None
+            current.rows = entry.rows_of(self._tables, job)
+            if self._has_lanes:
+                current.keys = {message.raw_key for message in job.batch()}
         if not await self._per_batch.run(job):
             return False
         if not job.remaining:

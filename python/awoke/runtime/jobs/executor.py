@@ -89,7 +89,7 @@ class Executor:
             transactions = JobTransactions(context.transactions, self._recovery, context.refusals, self._end)
         if route.consumer is not None:
             per_batch = PerBatch(self._calls, context.tracer, batches, self._instances)
-            return per_batch.run if transactions is None else ConsumerExactlyOnce(per_batch, transactions).run
+            return per_batch.run if transactions is None else ConsumerExactlyOnce(route, per_batch, transactions).run
         strategy, first_only = self._strategy(transactions), first_only_of(route, context.events)
         return MessageLoop(self._calls, context.tracer, batches, strategy, first_only).run
 

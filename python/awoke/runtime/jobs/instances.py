@@ -66,7 +66,8 @@ class Instances:
         transactions = self._context.transactions if self._route.is_exactly_once else None
         new_entry = None if transactions is None else transactions.entry
         has_lanes = self._route.lanes is not None
-        give(instance, Hold(self._context.member, work.assignment(), scope, new_entry, has_lanes=has_lanes))
+        member, tables = self._context.member, self._route.written_tables
+        give(instance, Hold(member, work.assignment(), scope, new_entry, has_lanes=has_lanes, tables=tables))
         try:
             instance.__init__()  # type: ignore[misc]
         except BaseException:

@@ -137,6 +137,11 @@ class MemoryRows:
         self._committed = committed
         self._written: list[tuple[int, bytes, bytes | None]] = []
 
+    @property
+    def is_written(self) -> bool:
+        """True if the job has written any row."""
+        return bool(self._written)
+
     def get(self, key: bytes) -> bytes | None:
         """Returns the value of a key; None where there is no row."""
         return self._all().get(key)
