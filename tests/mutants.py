@@ -257,6 +257,12 @@ MUTANTS = [
         "None if !self.has_message => {",
         "None if self.has_message && !self.has_message => {",
     ),
+    Mutant(
+        "forgets to wake lanes whose back-off ends while they are parked",
+        "job.rs",
+        "        if waits {",
+        "        if waits && moment > clock::now() {",
+    ),
     Mutant("restores no rows", "restore.rs", "reading.table.restore(&batch);", "let _ = reading;"),
     Mutant(
         "forgets the rows of a transaction",

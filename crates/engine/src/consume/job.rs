@@ -297,8 +297,10 @@ impl Job {
     fn park_lanes(&mut self, unit: UnitLease, first: usize, attempts: u32, moment: Instant) {
         let partition = Arc::clone(&unit.partition);
         let messages = LaneMessages { batch: Arc::clone(&self.batch), first, end: self.own_end, attempts };
+        // Before they are kept: a moment that comes meanwhile wakes no slot.
+        let waits = moment > clock::now();
         self.leave(unit, |lanes, lease| lanes.park(lease, messages, moment));
-        if moment > clock::now() {
+        if waits {
             partition.scheduler().wake_at(partition.unit(), moment);
         }
     }

@@ -205,6 +205,8 @@ fn offsets_of(entries: &[TransactionEntry]) -> Outcome<Vec<PartitionOffset>> {
 }
 
 fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
+    // First: whoever sees the offset finds the rows that belong to it.
+    entries.iter().for_each(TransactionEntry::commit_rows);
     for offset in offsets {
         if let Some(entry) = entries.iter().find(|entry| *entry.partition.topic_partition() == offset.at) {
             entry.partition.note_committed(offset.position.offset, offset.metadata.clone());

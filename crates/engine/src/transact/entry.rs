@@ -124,10 +124,14 @@ impl TransactionEntry {
         self.void.clone().map_or_else(|| self.partition.check_not_lost(), Err)
     }
 
-    pub(super) fn succeed(&self) {
+    /// Brings its rows into the tables: they are committed.
+    pub(super) fn commit_rows(&self) {
         for (table, places) in &self.rows {
             table.commit(&self.records[places.clone()]);
         }
+    }
+
+    pub(super) fn succeed(&self) {
         self.committed.complete(Ok(()));
     }
 

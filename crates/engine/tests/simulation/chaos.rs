@@ -86,7 +86,7 @@ fn command(world: &World) {
     let Some(partition) = world.any_open() else { return };
     trace(|| format!("a command for {partition:?}"));
     match random(5) {
-        0 => drop(partition.pause()),
+        0 => world.pause(&partition),
         1 | 2 => drop(partition.resume()),
         3 => drop(partition.clear_backoff()),
         _ if world.seeks() => world.seek(&partition),

@@ -58,6 +58,8 @@ pub struct World {
     pub partitions: Vec<TopicPartition>,
     /// Partitions that are assigned to some member.
     open: Mutex<Vec<Arc<PartitionQueue>>>,
+    /// Partitions that were paused: resumed at the end, and no other, which would be a wake-up for all.
+    paused: Mutex<Vec<Arc<PartitionQueue>>>,
     /// One in this number of calls of handlers fails; 0 for none.
     fails_one_in: AtomicU64,
     seeks: AtomicBool,
@@ -130,6 +132,7 @@ impl World {
             routes,
             partitions,
             open: Mutex::default(),
+            paused: Mutex::default(),
             fails_one_in: AtomicU64::new(rate(&[0, 10, 3])),
             seeks: AtomicBool::new(random(4) == 0),
             refused: Mutex::default(),
@@ -190,6 +193,12 @@ impl World {
 
     pub fn remove(&self, partition: &Arc<PartitionQueue>) {
         self.open().retain(|each| !Arc::ptr_eq(each, partition));
+    }
+
+    pub fn pause(&self, partition: &Arc<PartitionQueue>) {
+        if partition.pause().is_ok() {
+            self.paused.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(partition));
+        }
     }
 
     /// Forgets the partitions that were given back.
@@ -297,7 +306,7 @@ impl World {
         self.cluster.set_faults(Faults { step_us: 100, ..Faults::default() });
         self.fails_one_in.store(0, Ordering::Relaxed);
         self.seeks.store(false, Ordering::Relaxed);
-        for partition in self.open().clone() {
+        for partition in self.paused.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             drop(partition.resume());
         }
     }

@@ -17,6 +17,10 @@ const STACK_WORDS: usize = 0x8000;
 /// A step takes up to this time.
 const STEP_MAX_NS: u64 = 20_000;
 
+/// A task that looks at the clock was held up for up to this time, at one of this number of looks.
+const HELD_UP_ONE_IN: u64 = 64;
+const HELD_UP_MAX_NS: u64 = 20_000_000;
+
 /// A thread that is slow waits at most this long before it runs.
 const SLOW_MAX: Duration = Duration::from_millis(50);
 
@@ -335,9 +339,15 @@ pub fn pass_time(time: Duration) {
     }
 }
 
-/// Returns the moment of the simulation.
+/// Returns the moment of the simulation. A task may be held up before it looks: then it is a later one.
 pub fn now() -> Instant {
-    with(|runtime| runtime.now)
+    with(|runtime| {
+        if runtime.is_in_task && runtime.random(HELD_UP_ONE_IN) == 0 {
+            let held_up_ns = runtime.random(HELD_UP_MAX_NS);
+            runtime.now += Duration::from_nanos(held_up_ns);
+        }
+        runtime.now
+    })
 }
 
 /// Returns the time since the start of the simulation.
