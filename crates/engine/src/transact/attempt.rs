@@ -205,7 +205,7 @@ fn offsets_of(entries: &[TransactionEntry]) -> Outcome<Vec<PartitionOffset>> {
 }
 
 fn note_committed(entries: &[TransactionEntry], offsets: &[PartitionOffset]) {
-    // First: whoever sees the offset finds the rows that belong to it.
+    // First: the rows that belong to an offset are there when it is seen.
     entries.iter().for_each(TransactionEntry::commit_rows);
     for offset in offsets {
         if let Some(entry) = entries.iter().find(|entry| *entry.partition.topic_partition() == offset.at) {
