@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections import defaultdict
@@ -13,7 +14,14 @@ import pytest
 
 pytest.importorskip("opentelemetry.instrumentation.confluent_kafka")
 
+from opentelemetry.instrumentation.logging.handler import LoggingHandler
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+
+from awoke.observe.events.bus import write
+from awoke.observe.events.catalogue import CATALOGUE
 from tests.support.clusters import MockCluster, unique
+from tests.support.events import example_of
 from tests.support.three_modes import MESSAGES, in_three_modes, stop_all
 
 APP = """
@@ -126,3 +134,21 @@ def test_all_instrumentations_give_the_same_spans_in_each_mode(
         assert {tuple(sorted(found)) for found in traces.values()} == {tuple(sorted(scopes))}, run.mode
         logged = re.findall(r"number \d .*trace_id=([0-9a-f]+)", run.process.output)
         assert {int(each, 16) for each in logged} == set(traces), f"{run.mode}:\n{run.process.output}"
+
+
+def test_opentelemetrys_handler_takes_what_each_event_carries(caplog: pytest.LogCaptureFixture) -> None:
+    """It makes attributes of all that a record has, and warned of each event of awoke's."""
+    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    handler, logger = LoggingHandler(logger_provider=provider), logging.getLogger("awoke.events")
+    logger.addHandler(handler)
+    try:
+        with caplog.at_level(logging.DEBUG):
+            for kind in CATALOGUE.values():
+                write(example_of(kind), logging.INFO)
+    finally:
+        logger.removeHandler(handler)
+        provider.shutdown()
+    told = [dict(each.log_record.attributes or {})["awoke"] for each in exporter.get_finished_logs()]
+    assert [each["event"] for each in told] == list(CATALOGUE)  # type: ignore[call-overload, index]
+    assert [each.name for each in caplog.records if each.name != "awoke.events"] == []
