@@ -138,7 +138,7 @@ def test_all_instrumentations_give_the_same_spans_in_each_mode(
 
 def test_opentelemetrys_handler_takes_what_each_event_carries(caplog: pytest.LogCaptureFixture) -> None:
     """It makes attributes of all that a record has, and warned of each event of awoke's."""
-    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()
+    exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()  # type: ignore[no-untyped-call]
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     handler, logger = LoggingHandler(logger_provider=provider), logging.getLogger("awoke.events")
     logger.addHandler(handler)
