@@ -1,4 +1,4 @@
-"""The command line's way in, as the script `awoke` and as `python -m awoke`.
+"""The command line's way in, as the script `awoke`, as `python -m awoke` and as `manage.py awoke`.
 
 It stands alone because it imports next to nothing: a signal that comes while the rest is imported, or the app, ends
 `awoke run` with 0. Nothing has been processed then. The app's own handlers take over when it starts, and what has
@@ -18,14 +18,13 @@ from types import FrameType
 HEARD = (signal.SIGTERM, signal.SIGINT)
 
 
+_begun: list[int] = []
+"""The process that has begun already, if that is this one."""
+
+
 def main() -> None:
     """Runs the command line, and ends the process."""
-    is_run = is_command(sys.argv[1:], "run")
-    if is_run:
-        _open_streams()
-        if os.getpid() == 1:
-            _work_in_child()
-        _hear_early()
+    is_run = begin(sys.argv[1:])
     from awoke.cli import main as run_command
 
     try:
@@ -34,6 +33,21 @@ def main() -> None:
         if is_run:
             _keep(end.code)
         raise
+
+
+def begin(words: Sequence[str]) -> bool:
+    """Makes the process ready for `awoke run` if that is what these words ask for, and returns whether it is.
+
+    For the main thread, as early as possible: before the rest of awoke is imported, and Django's applications.
+    """
+    is_run = is_command(words, "run")
+    if is_run and _begun != [os.getpid()]:
+        _open_streams()
+        if os.getpid() == 1:
+            _work_in_child()
+        _begun[:] = [os.getpid()]
+        _hear_early()
+    return is_run
 
 
 def is_command(words: Sequence[str], command: str) -> bool:

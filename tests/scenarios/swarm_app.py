@@ -13,7 +13,7 @@ from pathlib import Path
 import awoke
 from tests.support.waiting import hang, work_for
 
-app = awoke.App("swarm")
+app = awoke.App(os.environ.get("SWARM_APP", "swarm"))
 log = os.open(os.environ.get("SWARM_LOG", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 hoard: list[bytearray] = []
 shared = bytearray(8 << 20)  # Loaded once, for all nodes.

@@ -26,15 +26,17 @@ def node_of(swarm: Swarm) -> str:
 
 def test_scale_reload_and_stop_have_their_effect_in_the_swarm(real_cluster: RealCluster, tmp_path: Path) -> None:
     topic, servers = unique("browsed"), real_cluster.bootstrap_servers
+    app = unique("app")  # The reports of processes that were killed stay for a day: other tests kill those of "swarm".
     real_cluster.create_topic(topic, 2)
     commands = "scale,reload,stop,stacks"
     env = {"AWOKE_CONSOLE": "true", "AWOKE_CONSOLE_SECRET": SECRET, "AWOKE_CONSOLE_COMMANDS": commands}
+    env["SWARM_APP"] = app
     settings = load({"bootstrap_servers": servers}).values
     with (
         Swarm(servers, topic, tmp_path, nodes=1, env=env) as swarm,
-        Commander("swarm", settings=settings, secret=SECRET.encode()) as commander,
+        Commander(app, settings=settings, secret=SECRET.encode()) as commander,
         ThreadPoolExecutor(1) as aside,  # The browser's driver has an event loop on this thread.
-        served("tests.support.swarm_console", "swarm", servers, SECRET) as site,
+        served("tests.support.swarm_console", app, servers, SECRET) as site,
     ):
         page, wrong = site.page()
 

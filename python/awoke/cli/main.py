@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -12,7 +13,8 @@ import typer
 from awoke.cli import commands, failures, output, versions
 from awoke.cli.tables import aligned
 from awoke.errors import AwokeError
-from awoke.text.exit_codes import EXIT_FAILED
+from awoke.text.exit_codes import EXIT_FAILED, EXIT_USAGE
+from awoke.text.printable import is_of_other_bytes, shown
 
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
@@ -50,14 +52,30 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """The errors of a disk, to which standard output may lead."""
 
 
+def _check_folder() -> None:
+    """Raises an `AwokeError` if the working folder is gone: settings, the app and its socket are found from there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        text = f"the working folder can't be read: {error.strerror}. It was removed, or made again: change into it anew"
+        raise AwokeError(text) from None
+
+
 def main() -> None:
     """Runs the command line. An error is one line, without a traceback unless `--traceback` is given."""
     output.take_any_text()
     try:
+        _check_folder()
         command_line(sys.argv[1:])()
     except AwokeError as error:
         failures.show(error)
         sys.exit(failures.code_of(error))
+    except UnicodeEncodeError:
+        wrong = next((word for word in sys.argv[1:] if is_of_other_bytes(word)), None)
+        if wrong is None:
+            raise
+        failures.show(AwokeError(f"{shown(wrong)} on the command line is not UTF-8, which names in Kafka are"))
+        sys.exit(EXIT_USAGE)
     except BrokenPipeError:
         output.drop_the_rest()
         sys.exit(EXIT_FAILED)

@@ -36,7 +36,7 @@ FORMATS = ("console", "json")
 ON_CONSOLE = ("method", "topic", "partition", "offset", "attempt", "key_hash", "trace_id")
 """The context at the end of a line for people."""
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "event"}
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "awoke"}
 """The attributes of a log record that are not the user's `extra`."""
 
 
@@ -59,7 +59,7 @@ class ConsoleFormatter(logging.Formatter):
         return indented(without_userinfo("\n".join(parts)))
 
     def _context(self, record: logging.LogRecord) -> str:
-        if getattr(record, "event", None) is not None:
+        if _event(record) is not None:
             return ""  # Its text has its fields.
         found = context()
         return "".join(f" {name}={found[name]}" for name in ON_CONSOLE if name in found)
@@ -74,12 +74,12 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the record as a line."""
-        event = getattr(record, "event", None)
+        event = _event(record)
         parts: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "text": record.getMessage() if event is None else event.name,
+            "text": record.getMessage() if event is None else event["event"],
             "process": record.process,
             **self._error(record),
         }
@@ -87,25 +87,31 @@ class JsonFormatter(logging.Formatter):
             parts[f"extra_{name}" if name in parts else name] = value
         return _encode(parts)
 
-    def _context(self, event: Any) -> dict[str, Any]:
+    def _context(self, event: dict[str, Any] | None) -> dict[str, Any]:
         """Returns the fields of an event with its process, or all that is known of the running code."""
         found = context()
         if event is None:
             return found
         of_process = {name: found[name] for name in ("app", "node") if name in found}
-        return {**of_process, **{name: value for name, value in event.fields.items() if name != "error"}}
+        return {**of_process, **{name: value for name, value in event["fields"].items() if name != "error"}}
 
     def _error(self, record: logging.LogRecord) -> dict[str, Any]:
-        event = getattr(record, "event", None)
-        error = None if event is None else event.fields.get("error")
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
-        found = {} if error is None else {"error": f"{type(error).__name__}: {text_of(error)}"}
+        event = _event(record)
+        text = None if event is None else event["fields"].get("error")
+        if record.exc_info and (error := record.exc_info[1]) is not None:
+            text = f"{type(error).__name__}: {text_of(error)}"
+        found = {} if text is None else {"error": text}
         if record.exc_info:
             found["traceback"] = self.formatException(record.exc_info)
         if record.stack_info:
             found["stack"] = self.formatStack(record.stack_info)
         return found
+
+
+def _event(record: logging.LogRecord) -> dict[str, Any] | None:
+    """Returns the event that a record tells of, as `awoke.observe.events.bus.write` has left it; None of others."""
+    event = getattr(record, "awoke", None)
+    return event if isinstance(event, dict) and event.keys() == {"event", "fields"} else None
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from awoke.errors import ConfigError
+from awoke.text.printable import is_of_other_bytes
 from awoke.text.secrets import is_secret, shown_value
 
 PREFIX = "AWOKE_"
@@ -35,12 +36,14 @@ def variables() -> dict[str, str]:
     """Returns awoke's variables that are set to something. The line end of a secret's file is no part of a value.
 
     Raises:
-        ConfigError: A value has the quotes that its writer meant for a shell.
+        ConfigError: A value has the quotes that its writer meant for a shell, or is not UTF-8.
     """
     ours = {name: value.rstrip("\r\n") for name, value in os.environ.items() if name.startswith(PREFIX)}
     services = {found[1] for name in ours if (found := LINKED_PORT.fullmatch(name))}
     kept = {name: value for name, value in ours.items() if value.strip() and not _is_link(name, value, services)}
     for name, value in kept.items():
+        if is_of_other_bytes(value):
+            raise ConfigError(f"{name}: the value is not UTF-8", name.removeprefix(PREFIX).lower())
         if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" and not is_secret(name):
             shown = shown_value(name, value)
             text = f"{name}: the value {shown} has quotes, which no shell has removed: leave them out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -27,6 +28,32 @@ LEAST_ONE = (
 )
 """The settings that are 1 or more."""
 WORDS_OF_BOOL = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+
+
+PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+"""What may stand before the address of a broker, as in `SSL://kafka:9093`; librdkafka ignores anything else."""
+
+ADDRESS = re.compile(
+    r"(?:[^@\s]*@)?"
+    r"(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:;/@\[\]]+)(?::([^\s:;/@]*))?|[0-9A-Fa-f]*(?::[0-9A-Fa-f.]*){2,}"
+)
+"""A name or an IPv4 address with or without a port, which is the group, or an IPv6 address."""
+
+
+def check_addresses(servers: str) -> None:
+    """Raises a `ConfigError` for the address of a broker that librdkafka would take for another one, or for none."""
+    for address in filter(None, (each.strip() for each in servers.split(","))):
+        scheme, has_scheme, rest = address.rpartition("://")
+        found, wrong = ADDRESS.fullmatch(rest), ""
+        if has_scheme and scheme.lower() not in PROTOCOLS:
+            wrong = f"has {scheme}://, which is no protocol of Kafka's"
+        elif found is None:
+            wrong = "is not one address, and a comma stands between two"
+        elif (port := found[1]) is not None and not (port.isdecimal() and 0 < int(port) <= PORT_MAX):
+            wrong = f"needs a port from 1 to {PORT_MAX}"
+        if wrong:
+            text = f"setting 'bootstrap_servers': {address.rpartition('@')[2]!r} {wrong}: write host:port"
+            raise ConfigError(text, "bootstrap_servers")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -149,6 +176,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self.headers_of_registry()
         if not self.bootstrap_servers.strip():
             raise ConfigError("setting 'bootstrap_servers': is empty", "bootstrap_servers")
+        check_addresses(self.bootstrap_servers)
 
     def headers_of_registry(self) -> dict[str, str]:
         """Returns the headers of each request to the registry.

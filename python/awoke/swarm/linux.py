@@ -61,6 +61,11 @@ def tasks() -> dict[int, str]:
     return found
 
 
+HEADER_BYTES = 20
+DATABASES = {"SQLite": (0, b"SQLite format 3\0"), "LMDB": (16, (0xBEEFC0DE).to_bytes(4, sys.byteorder))}
+"""The marks by which embedded databases know their files, and the places of these."""
+
+
 def connections() -> list[str]:
     """Returns the connections of this process to a server: over TCP, or to a socket with a name."""
     found = []
@@ -75,6 +80,16 @@ def connections() -> list[str]:
 def has_epoll() -> bool:
     """Tells whether this process has an epoll, as an event loop does: forked processes would register with the same."""
     return any(_descriptors("anon_inode:[eventpoll]"))
+
+
+def databases() -> list[str]:
+    """Returns the files of embedded databases that this process has open: locks and caches don't survive a fork."""
+    found = []
+    for descriptor, name in _descriptors("/"):
+        with contextlib.suppress(OSError):
+            start = os.pread(descriptor, HEADER_BYTES, 0)
+            found += [f"{kind}'s file {name}" for kind, (at, mark) in DATABASES.items() if start[at:].startswith(mark)]
+    return sorted(set(found))
 
 
 def _descriptors(kind: str) -> Iterator[tuple[int, str]]:

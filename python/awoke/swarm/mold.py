@@ -128,7 +128,7 @@ def _import(options: SwarmOptions) -> tuple[App, list[str]]:
             app = load_app(options)
     finally:
         ledger.uninstall()
-    left = [*_threads(threads), *linux.connections(), *["an event loop"] * linux.has_epoll()]
+    left = [*_threads(threads), *linux.connections(), *linux.databases(), *["an event loop"] * linux.has_epoll()]
     _keep_files()
     gc.collect()
     gc.freeze()

@@ -31,11 +31,11 @@ from awoke.runtime.process.ending import LATE_S, ProcessEnd
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.joining import is_name_taken
 from awoke.runtime.process.runner import AppRunner
-from awoke.runtime.process.signals import wait_and_stop
+from awoke.runtime.process.signals import described, wait_and_stop
 from awoke.swarm import linux, protocol
 from awoke.swarm.options import SwarmOptions
-from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, EXIT_ORPHANED
-from awoke.text.printable import text_of
+from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, EXIT_ORPHANED, code_of
+from awoke.text.printable import shown
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +78,9 @@ def run_node(number: int, descriptor: int, load: Callable[[], App], options: Swa
         return _refused(control, error, EXIT_CONFIGURATION)
     except AwokeError as error:
         return _refused(control, error, EXIT_FAILED)
+    except SystemExit as end:  # Of a start-up function, or of the app's import.
+        _tell(control, shown(end))
+        return ProcessEnd(code_of(end), LATE_S)
     except Exception as error:
         _tell(control, f"{type(error).__name__}: {error}")
         raise
@@ -200,7 +203,7 @@ class Node:
         code = wait_and_stop(server, self._heard)
         if server.fatal_error is not None:
             error = server.fatal_error
-            self._say(protocol.StartFailed(text_of(error)[: protocol.TEXT_MAX], is_name_taken(error)))
+            self._say(protocol.StartFailed(described(error)[: protocol.TEXT_MAX], is_name_taken(error)))
         return code
 
     def _on_assigned(self, server: AppRunner, event: PartitionsAssigned) -> None:

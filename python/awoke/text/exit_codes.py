@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EXIT_CLEAN = 0
 EXIT_FAILED = 1
-"""The app stopped itself, or no broker answered at its start. Of other commands: the command failed."""
+"""The app stopped itself without `sys.exit()`, or no broker answered at its start. Of other commands: the command failed."""
 EXIT_USAGE = 2
 """The command line is wrong."""
 EXIT_LATE = 3
@@ -17,3 +17,8 @@ EXIT_CONFIGURATION = 78
 """Wrong configuration (`EX_CONFIG` of sysexits.h): another attempt ends the same way."""
 EXIT_AT_ONCE = 130
 """A third signal ended the process at once."""
+
+
+def code_of(end: SystemExit) -> int:
+    """Returns the exit code that Python makes of a `SystemExit`: its number, 0 for none, 1 for anything else."""
+    return end.code & 0xFF if isinstance(end.code, int) else int(end.code is not None)

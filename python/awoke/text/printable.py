@@ -74,6 +74,11 @@ LONE_BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))
 _LONE_BYTES = re.compile("[\udc80-\udcff]")
 
 
+def is_of_other_bytes(text: str) -> bool:
+    """Returns whether a text of the environment or the command line holds bytes that are no UTF-8."""
+    return _LONE_BYTES.search(text) is not None
+
+
 def _escape(character: str) -> str:
     code = ord(character)
     if code < 0x80:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +73,32 @@ def test_a_reader_that_has_gone_ends_the_command_in_silence(
         main()
     assert (ended.value.code, dropped) == (1, [True])
     assert capsys.readouterr().err == ""
+
+
+def test_a_word_that_is_not_utf_8_is_one_line(
+    failing: list[BaseException], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    word = os.fsdecode(b"gr\xfcn")
+    failing.append(UnicodeEncodeError("utf-8", word, 2, 3, "surrogates not allowed"))
+    with pytest.raises(UnicodeEncodeError):
+        main()
+    monkeypatch.setattr(sys, "argv", ["awoke", "tail", word])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "is not UTF-8, which names in Kafka are\n" in capsys.readouterr().err
+
+
+def test_a_working_folder_that_is_gone_is_one_line(
+    failing: list[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("error: the working folder can't be read: No such file or directory. ")
 
 
 def test_an_error_that_is_none_of_awokes_is_passed_on(failing: list[BaseException]) -> None:

@@ -75,6 +75,13 @@ def test_extra_replaces_nothing_of_the_line() -> None:
     assert (found["extra_level"], found["extra_logger"]) == ("high", "mine")
 
 
+def test_a_user_may_have_an_event_of_their_own() -> None:
+    """A name that structlog, ECS and many others use."""
+    assert line(record_of(event="signup"))["event"] == "signup"
+    assert line(record_of(event=Hostile()))["logger"].strip("'") == "shop"
+    assert line(record_of(awoke="mine"))["text"] == "text"
+
+
 class Hostile:
     def __str__(self) -> str:
         raise ValueError("no text")

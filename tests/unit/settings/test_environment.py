@@ -130,6 +130,13 @@ def test_quotes_that_no_shell_has_removed_are_named(value: str, monkeypatch: pyt
         environment.read(NAMES)
 
 
+@pytest.mark.parametrize("name", ["AWOKE_GROUP", "AWOKE_KAFKA_SASL_PASSWORD"])
+def test_a_value_that_is_not_utf_8_is_refused_without_being_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, os.fsdecode(b"gr\xfcn"))
+    with pytest.raises(ConfigError, match=f"^{name}: the value is not UTF-8$"):
+        environment.read(NAMES)
+
+
 def test_a_secret_may_have_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWOKE_KAFKA_SASL_PASSWORD", '"s3cret"')
     assert environment.read(NAMES) == {"kafka": {"sasl.password": '"s3cret"'}}

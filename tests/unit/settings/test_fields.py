@@ -95,3 +95,33 @@ def test_the_bridge_reads_every_setting_of_the_engine() -> None:
     struct = source.partition("pub struct EngineSettings {")[2].partition("}")[0]
     names = [line.partition(":")[0].strip() for line in struct.splitlines() if ":" in line]
     assert sorted(names) == sorted(EngineSettings.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    "servers",
+    ["kafka:9092", "kafka", "a:9092, b_1.c:9093,", "SSL://a:9092", "sasl_ssl://[::1]:1", "[fe80::1%eth0]", "::1"],
+)
+def test_addresses_of_brokers_are_taken_as_librdkafka_takes_them(servers: str) -> None:
+    assert Settings(bootstrap_servers=servers).bootstrap_servers == servers
+
+
+@pytest.mark.parametrize(
+    ("servers", "text"),
+    [
+        ("http://kafka:9092", "'http://kafka:9092' has http://, which is no protocol of Kafka's: write host:port"),
+        ("a:9092,b:99999", "'b:99999' needs a port from 1 to 65535"),  # librdkafka took it for 34463.
+        ("a:0", "needs a port"),
+        ("a:", "needs a port"),
+        ("kafka:${PORT}", "needs a port"),
+        ("[::1]:70000", "needs a port"),
+        ("a:9092;b:9092", "a comma stands between two"),
+        ("a:9092 b:9092", "a comma stands between two"),
+        ("me:canary@a:90920", "'a:90920' needs a port"),
+    ],
+)
+def test_an_address_that_would_lead_elsewhere_or_nowhere_is_refused(servers: str, text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Settings(bootstrap_servers=servers)
+    assert text in str(raised.value)
+    assert raised.value.property == "bootstrap_servers"
+    assert "canary" not in str(raised.value)

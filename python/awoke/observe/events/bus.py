@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import Any, TypeVar, overload
 
@@ -19,7 +19,7 @@ from awoke.observe.events.clients import ClientError, ClientLog
 from awoke.observe.events.event import Event
 from awoke.observe.events.group import OffsetsCommitted, PartitionsAssigned
 from awoke.observe.logs import keep_audible
-from awoke.text.printable import harmless, shown
+from awoke.text.printable import harmless, shown, text_of
 from awoke.text.secrets import without_userinfo
 from awoke.waiting.raised import report
 
@@ -112,6 +112,21 @@ def log(event: Event, broker_lines: BrokerLines) -> None:
     write(event, logging.DEBUG if is_repeated else event.log_level)
 
 
+def plain(value: Any) -> Any:
+    """Returns a value as formatters, exporters and pickle of others take it: numbers, texts, lists and dictionaries."""
+    if isinstance(value, BaseException):
+        return without_userinfo(f"{type(value).__name__}: {text_of(value)}")
+    if isinstance(value, str):
+        return without_userinfo(value)
+    if value is None or isinstance(value, bool | int | float | bytes):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each) for each in value]
+    return shown(value)
+
+
 def write(event: Event, level: int) -> None:
     """Writes an event to the log at this level, with the traceback of `error` where user code has raised it."""
     if not logger.isEnabledFor(level):
@@ -121,5 +136,5 @@ def write(event: Event, level: int) -> None:
     is_traced = event.is_traced
     left_out = {"error"} if is_traced or error is None else set()
     text = " ".join(f"{name}={shown(value)}" for name, value in fields.items() if name not in left_out)
-    extra = {"event": event}  # For formatters that write fields apart.
+    extra = {"awoke": {"event": event.name, "fields": plain(fields)}}  # For formatters that write fields apart.
     logger.log(level, "%s %s", event.name, without_userinfo(text), exc_info=error if is_traced else None, extra=extra)

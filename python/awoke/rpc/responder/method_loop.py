@@ -41,12 +41,12 @@ class MethodLoop:
         on_end: Callable[[BaseException], object],
         new_context: Callable[[], Context],
     ) -> None:
-        self._admission, self._run_call, self._on_end = admission, run_call, on_end
-        self._new_context = new_context
+        self._admission, self._run_call, self._new_context = admission, run_call, new_context
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = self._has_ended = False
-        self.thread = threading.Thread(target=self._run, name="awoke-rpc-loop", daemon=True)
+        run = partial(run_loop, self._loop, lambda: self._has_ended, on_end)
+        self.thread = threading.Thread(target=run, name="awoke-rpc-loop", daemon=True)
 
     def receive(self, on_call: Callable[[IncomingCall], None]) -> None:
         """Has the loop receive calls, and call this function with each. Does not block."""
@@ -54,7 +54,8 @@ class MethodLoop:
 
     def begin_soon(self, call: IncomingCall) -> None:
         """Begins a call from another thread. Does not block."""
-        self._loop.call_soon_threadsafe(self.begin, call)
+        with contextlib.suppress(RuntimeError):  # The loop has ended, and the member before: it comes again.
+            self._loop.call_soon_threadsafe(self.begin, call)
 
     def begin(self, call: IncomingCall) -> None:
         """Begins a call, on the loop's thread. Does not block."""
@@ -80,20 +81,12 @@ class MethodLoop:
 
         The group member has been closed before, so their results change nothing.
         """
-        self._loop.call_soon_threadsafe(self._cancel_tasks)
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
+            self._loop.call_soon_threadsafe(self._cancel_tasks)
 
     def _cancel_task(self, task: asyncio.Task[Any]) -> None:
         with contextlib.suppress(RuntimeError):  # The loop has ended, and with it the task.
             self._loop.call_soon_threadsafe(task.cancel)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            run_loop(self._loop, lambda: self._has_ended, self._on_end)
-        finally:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
 
     def _cancel_tasks(self) -> None:
         self._is_closing = True

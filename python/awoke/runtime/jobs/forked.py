@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from awoke.observe.ledger import current_work
 from awoke.runtime.process.ending import flush_streams
-from awoke.text.exit_codes import EXIT_FAILED
+from awoke.text.exit_codes import EXIT_FAILED, code_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def end_child() -> NoReturn:
     code = EXIT_FAILED
     with contextlib.suppress(BaseException):
         if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            code = code_of(error)
         else:
             how = "has returned from the handler that forked it" if error is None else "has raised an error"
             text = "process %d %s, and ends: end such a process with os._exit(), or use multiprocessing"

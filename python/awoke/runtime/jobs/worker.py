@@ -96,7 +96,8 @@ class AsyncWorker:
         self.thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
 
     def start(self) -> None:
-        """Starts the thread; returns when its loop runs."""
+        """Starts the thread; returns when its loop runs. Raises an `OSError` where the system has no more files."""
+        self._loop = asyncio.new_event_loop()
         self.thread.start()
         self._is_serving.wait()
 
@@ -124,12 +125,9 @@ class AsyncWorker:
 
     def _run_loop(self) -> None:
         try:
-            with asyncio.Runner() as runner:
-                self._loop = runner.get_loop()
-                self._loop.add_reader(self._notifier.fileno(), self._on_notified)
-                self._loop.call_soon(self._begin)
-                run_loop(self._loop, lambda: self._has_ended, self._on_end)
-                self._loop.remove_reader(self._notifier.fileno())
+            self._loop.add_reader(self._notifier.fileno(), self._on_notified)
+            self._loop.call_soon(self._begin)
+            run_loop(self._loop, lambda: self._has_ended, self._on_end)
         finally:
             self._is_serving.set()
             self._has_no_jobs.set()
@@ -141,6 +139,8 @@ class AsyncWorker:
     def _end_if_over(self) -> None:
         if self._is_to_end and self._has_no_jobs.is_set():
             self._has_ended = True
+            self._loop.remove_reader(self._notifier.fileno())
+            self._set_timer(None)
             self._loop.stop()
 
     def _finish(self) -> None:

@@ -20,7 +20,7 @@ from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.joining import is_name_taken
 from awoke.runtime.process.runner import AppRunner
 from awoke.settings import KafkaValue
-from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
+from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, code_of
 from awoke.text.printable import shown, text_of
 from awoke.waiting.green_threads import check_threads
 
@@ -83,14 +83,18 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
             if signals > 1:
                 os._exit(EXIT_AT_ONCE)
     thread.join()  # It has nothing left to do.
-    if server.fatal_error is not None:
+    code = EXIT_CLEAN
+    if isinstance(server.fatal_error, SystemExit):
+        code = code_of(server.fatal_error)
+        logger.log(logging.ERROR if code else logging.INFO, "the app was ended by %s", shown(server.fatal_error))
+    elif server.fatal_error is not None:
         logger.error("the app stopped after a fatal error: %s", described(server.fatal_error))
-        return EXIT_CONFIGURATION if is_name_taken(server.fatal_error) else EXIT_FAILED
-    return EXIT_CLEAN if is_clean == [True] else EXIT_LATE
+        code = EXIT_CONFIGURATION if is_name_taken(server.fatal_error) else EXIT_FAILED
+    return code or (EXIT_CLEAN if is_clean == [True] else EXIT_LATE)
 
 
 def described(error: BaseException) -> str:
-    """Returns the text of an error; the text of a `SystemExit` is its number, which alone says nothing."""
+    """Returns the text of an error; that of a `KeyboardInterrupt` is mostly empty."""
     return text_of(error) if isinstance(error, Exception) else shown(error)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import pickle
 
 import pytest
 
@@ -20,7 +22,7 @@ from awoke.observe.events import (
     RpcFailed,
     RpcRefused,
 )
-from awoke.observe.events.bus import log, write
+from awoke.observe.events.bus import log, plain, write
 from awoke.observe.events.catalogue import CATALOGUE
 from tests.support.events import example_of
 from tests.unit.observe.test_broker_lines import AWAY, error_of
@@ -143,7 +145,27 @@ def test_a_line_carries_its_event_for_formatters(caplog: pytest.LogCaptureFixtur
     event = job_failed(1)
     with caplog.at_level(logging.DEBUG, logger="awoke.events"):
         log(event, BrokerLines())
-    assert caplog.records[0].__dict__["event"] is event
+    (record,) = caplog.records
+    fields = record.__dict__["awoke"]
+    assert fields == {"event": "job.failed", "fields": {**event.fields, "error": "ValueError: no good"}}
+    assert json.loads(json.dumps(fields)) == fields, "other formatters can write it"
+    record.exc_info = None  # As `QueueHandler` does.
+    assert pickle.loads(pickle.dumps(record)).__dict__["awoke"] == fields
+
+
+def test_what_a_line_carries_is_plain_and_names_no_user_of_an_address() -> None:
+    class Bad(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    given = {"a": [("orders", 0)], "b": {1: {"x"}}, "c": b"x", "d": object, "e": Bad(), "f": "sasl://me:canary@host"}
+    found = plain(given)
+    assert found["a"] == [["orders", 0]]
+    assert found["b"] == {"1": ["x"]}
+    assert found["c"] == b"x"
+    assert found["d"] == "<class 'object'>"
+    assert found["e"].startswith("Bad: <")
+    assert "canary" not in found["f"]
 
 
 def test_nothing_is_rendered_below_the_level_of_the_logger(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Any, cast
 
 import pytest
 
-from awoke.rpc.responder.method_loop import CALLS_OF_TURN, LoopReceiver
-from tests.unit.rpc.responder.fakes import FakeAdmission
+from awoke.rpc.responder.method_loop import CALLS_OF_TURN, LoopReceiver, MethodLoop
+from tests.support.waiting import Collected
+from tests.unit.rpc.responder.fakes import FakeAdmission, FakeCall
 
 WITHIN_S = 30.0
 
@@ -125,3 +128,42 @@ def test_it_ends_with_the_scheduler() -> None:
         assert not loop.remove_reader(descriptor), "it was removed"
 
     run(test)
+
+
+def method_loop(run_call: Callable[[Any], Any]) -> MethodLoop:
+    return MethodLoop(cast(Any, FakeAdmission()), run_call, lambda error: None, Context)
+
+
+def test_a_call_that_comes_when_the_loop_has_ended_is_left_to_its_next_reader() -> None:
+    """A thread may have received it before the scheduler closed, and begin it after the loop's end."""
+    loop = method_loop(lambda call: None)
+    loop.thread.start()
+    loop.close()
+    loop.thread.join(WITHIN_S)
+    assert not loop.thread.is_alive()
+    loop.begin_soon(cast(Any, FakeCall()))
+    loop.close()
+
+
+def test_tasks_that_methods_have_left_are_cancelled_at_the_end() -> None:
+    told, begun = Collected[str](), threading.Event()
+
+    async def left() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            told.add("cancelled")
+
+    kept = []
+
+    async def begin() -> None:
+        kept.append(asyncio.create_task(left()))
+
+    loop = method_loop(lambda call: begin())
+    loop.thread.start()
+    loop.begin_soon(cast(Any, FakeCall()))
+    assert begun.wait(WITHIN_S)
+    loop.close()
+    loop.thread.join(WITHIN_S)
+    assert told.items == ["cancelled"]

@@ -21,6 +21,7 @@ from awoke.runtime.process.context import RunnableApp
 from tests.support.waiting import Collected
 
 WITHIN_S = 30.0
+LATER_S = 3600.0
 
 
 class FakeWork:
@@ -87,6 +88,7 @@ class FakeScheduler:
         self._is_closed = False
         self.later_s: float | None = None
         """Its first answer is that there is work after this time."""
+        self.asked = 0
 
     def next(self) -> FakeWork | None:
         return self._works.popleft() if self._works else None
@@ -94,6 +96,7 @@ class FakeScheduler:
     def next_or_notify(self, notifier: Notifier) -> tuple[FakeWork | None, float | None, bool]:
         with self._lock:
             self._notifier = notifier
+            self.asked += 1
             later_s, self.later_s = self.later_s, None
             if later_s is None and self._works:
                 return self._works.popleft(), None, False
@@ -184,6 +187,8 @@ class Loop:
     def __init__(self, jobs_max: int = 2) -> None:
         self.scheduler, self.executor = FakeScheduler(), FakeExecutor()
         self.ends: list[BaseException] = []
+        self.left: asyncio.Task[None] | None = None
+        """A task that user code has left on the loop."""
         found = executors(self.executor)
         self.worker = AsyncWorker("awoke-loop", cast(Scheduler, self.scheduler), found, jobs_max, self.ends.append)
 
@@ -279,6 +284,35 @@ def test_async_functions_run_on_the_loop_after_its_jobs_have_ended(loop: Loop) -
 
     assert loop.worker.call(name).result(WITHIN_S) == "awoke-loop"
     assert not loop.worker.join(0.0), "it ends only when it may"
+
+
+def test_a_loop_asks_for_no_work_while_it_closes(loop: Loop) -> None:
+    """Back-offs and late notifications may come while tasks of user code end, and threads of the loop's executor."""
+    loop.scheduler.later_s = LATER_S
+    loop.scheduler.put()
+    asked = Collected[int]()
+
+    async def begin() -> None:
+        running, past_s = asyncio.get_running_loop(), asyncio.get_running_loop().time
+
+        async def left() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                before = loop.scheduler.asked
+                running.time = lambda: past_s() + LATER_S  # type: ignore[method-assign]
+                loop.scheduler.put()
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                asked.add(loop.scheduler.asked - before)
+
+        loop.left = asyncio.create_task(left())
+
+    loop.turn()
+    loop.worker.call(begin).result(WITHIN_S)
+    loop.end()
+    assert asked.items == [0]
+    assert loop.ends == []
 
 
 def test_a_loop_that_has_ended_may_be_told_to_end() -> None:

@@ -10,7 +10,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from awoke.cli.main import command_line, main
+from awoke.__main__ import main
+from awoke.cli.main import command_line
+from awoke.cli.main import main as run_command
 from awoke.django.app import TARGET
 
 
@@ -21,13 +23,19 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Runs the command, and ends the process with its exit code."""
-        connections.close_all()  # Those of Django's own checks: none must come through a fork.
-        sys.argv = [" ".join(argv[:2]), *with_target(argv[2:], getattr(settings, "AWOKE", {}).get(TARGET))]
+        _take_words(argv)
         main()
 
     def handle(self, *words: Any, **options: Any) -> None:
-        """Runs the command for `call_command`."""
-        self.run_from_argv(["manage.py", "awoke", *words])
+        """Runs the command for `call_command`, in a program that hears signals as it likes until the app runs."""
+        _take_words(["manage.py", "awoke", *words])
+        run_command()
+
+
+def _take_words(argv: Sequence[str]) -> None:
+    """Makes the words after `manage.py` those of awoke's command line."""
+    connections.close_all()  # Those of Django's own checks: none must come through a fork.
+    sys.argv = [" ".join(argv[:2]), *with_target(argv[2:], getattr(settings, "AWOKE", {}).get(TARGET))]
 
 
 def with_target(words: Sequence[str], target: str | None) -> list[str]:
