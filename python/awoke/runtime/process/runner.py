@@ -33,7 +33,7 @@ from awoke.rpc.responder.responder import Responder
 from awoke.runtime.extension import Extension
 from awoke.runtime.jobs.alone import AloneProducer
 from awoke.runtime.jobs.scope import Scope
-from awoke.runtime.jobs.worker_pool import WorkerPool, report_late
+from awoke.runtime.jobs.worker_pool import WorkerPool
 from awoke.runtime.process.connections import Connections
 from awoke.runtime.process.context import RunnableApp
 from awoke.runtime.process.dependencies import ProcessDependencies
@@ -46,6 +46,7 @@ from awoke.runtime.process.stopping import InterruptibleWait, remaining_s, store
 from awoke.runtime.process.topic_watch import TopicWatch
 from awoke.runtime.watch.health import BlockedOutputs
 from awoke.runtime.watch.overdue import OverdueWatch
+from awoke.runtime.watch.stacks import Unfinished
 from awoke.waiting.drive import drive
 from awoke.waiting.green_threads import check_threads
 
@@ -262,6 +263,10 @@ class AppRunner(Steering):
             group.stop_waiting()
         return True
 
+    def unfinished(self) -> list[Unfinished]:
+        """Returns the user code that was called and has not returned, with its stack. Does not block."""
+        return self._lifecycle.unfinished() + self._pool.unfinished()
+
     def stop(self, timeout_s: float | None = None) -> bool:
         """Finishes running jobs, commits, leaves the group, delivers what was produced, and joins the workers.
 
@@ -434,4 +439,4 @@ class AppRunner(Steering):
         threads = self._pool.end_jobs(deadline_s)
         if self.responder is not None:
             threads += self._stop_wait.call(partial(self.responder.close, deadline_s), self.responder.threads())
-        return report_late(threads)
+        return self._pool.report_late(threads)
