@@ -15,7 +15,7 @@ import msgspec
 from awoke._native import Decoders
 from awoke.declare import handlers
 from awoke.declare.annotations import contradicts, result_type_of, type_name, types_of
-from awoke.declare.choosing import Handlers
+from awoke.declare.choosing import Handlers, union
 from awoke.declare.concurrency import Concurrency, Lanes, by_partition
 from awoke.declare.consumer import Consumer
 from awoke.declare.incoming import Incoming, check_incoming, check_suits
@@ -56,6 +56,8 @@ class HandlerNotes(NamedTuple):
     """The arguments that its annotations say; None if they were not read yet."""
     incoming: tuple[Incoming, ...] = ()
     """The middleware of the routers that have included its route."""
+    result_type: Any = None
+    """The type of its results; None if the annotations say none, or were not read yet."""
 
 
 class Route:
@@ -130,7 +132,8 @@ class Route:
         self.value_format, self.key_format = self._format("value", value), self._format("key", key)
         self.decoders = decoders_of(self.value_format, self.key_format, topic, schemas)
         """The functions that decode its messages; None where all stays bytes."""
-        self._check_result(notes.around)
+        self.result_type = self._result_type(notes)
+        """The type of its results, by the annotation of its function; None if that says nothing."""
         kind = handlers.kind_of(self.function)
         self.is_async = self.handlers.is_async if self.handlers is not None else kind.startswith("async")
         for each in self.incoming:
@@ -376,14 +379,14 @@ class Route:
             raise ConfigError(text, part) from None
         return found
 
-    def _check_result(self, around: FrameType | None) -> None:
-        if self.output is None:
-            return
+    def _result_type(self, notes: HandlerNotes) -> Any:
+        if self.output is None or notes.around is None:
+            return notes.result_type
         functions = [self.function] if self.handlers is None else [each.function for each in self.handlers.cases]
-        for each in functions:
-            self._check_result_of(each, around)
+        kinds = [self._result_type_of(each, notes.around) for each in functions]
+        return None if None in kinds else union(kinds)
 
-    def _check_result_of(self, function: Callable[..., Any], around: FrameType | None) -> None:
+    def _result_type_of(self, function: Callable[..., Any], around: FrameType) -> Any:
         result = result_type_of(function, around)
         if "generator" in handlers.kind_of(function):
             result = next(iter(typing.get_args(result)), None)
@@ -392,3 +395,4 @@ class Route:
         except TypeError as error:
             text = f"route {self.topic!r}: {function.__qualname__} returns {type_name(result)}, which can't be sent"
             raise ConfigError(f"{text}: {error}", "output") from None
+        return result

@@ -132,7 +132,8 @@ class WorkerPool:
     def report_late(self, threads: list[threading.Thread]) -> list[str]:
         """Logs what each thread that is still alive runs, or the tasks of its event loop; returns their names."""
         late = [thread for thread in threads if thread.is_alive()]
-        own = {worker.thread: worker for worker in [*self.workers, *([] if self._loop is None else [self._loop])]}
+        workers: list[Worker | AsyncWorker] = [*self.workers, *([] if self._loop is None else [self._loop])]
+        own = {worker.thread: worker for worker in workers}
         for thread in late:
             worker = own.get(thread)
             found = [] if worker is None else worker.unfinished()
