@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from awoke.app.app import App
+from awoke.app.app import IMPORTING, App
 from awoke.errors import AppNotFound, AwokeError
 from awoke.text.frames import is_of_awoke
 
@@ -51,6 +51,7 @@ def _set_up_django() -> None:
 
 
 def _import(name: str) -> ModuleType:
+    IMPORTING.append(name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -67,6 +68,8 @@ def _import(name: str) -> ModuleType:
         where = f"{Path(error.filename or name).name}, line {error.lineno}"
         text = f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error.msg}"
         raise AppNotFound(text, "app") from error
+    finally:
+        IMPORTING.remove(name)
 
 
 def import_failed(name: str, error: Exception) -> AppNotFound:

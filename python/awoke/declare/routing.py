@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import itertools
@@ -188,7 +189,8 @@ class Route:
     def _check(self, options: RouteOptions, own: KindOptions) -> None:
         unknown = set(options) - set(RouteOptions.__annotations__)
         if unknown:
-            raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
+            name = sorted(unknown)[0]
+            raise ConfigError(f"route {self.topic!r}: there is no option {name!r}{instead_of(name)}", name)
         owner = f"route {self.topic!r}"
         checks.whole(owner, "weight", self.weight, 1, "weight")
         if self.jobs_max is not None:
@@ -396,3 +398,24 @@ class Route:
             text = f"route {self.topic!r}: {function.__qualname__} returns {type_name(result)}, which can't be sent"
             raise ConfigError(f"{text}: {error}", "output") from None
         return result
+
+
+OF_OTHERS = {
+    "auto_offset_reset": "start='latest', or a number or a time",
+    "autoretry_for": "retry=awoke.Retry(on=(…,))",
+    "batch_size": "batch=awoke.Batching(max_messages=…)",
+    "group_id": "group='…', or App(group='…') for all routes",
+    "max_retries": "retry=awoke.Retry(attempts=…)",
+    "max_workers": "concurrency=awoke.by_key(…)",
+    "response_model": "output='…', and an annotation of the result",
+    "sink": "output='…'",
+}
+"""What awoke has in place of the options of other frameworks."""
+
+
+def instead_of(name: str) -> str:
+    """Returns what is meant by an option that does not exist, as the end of a sentence; empty if that is not known."""
+    if name in OF_OTHERS:
+        return f": write {OF_OTHERS[name]}"
+    near = difflib.get_close_matches(name, RouteOptions.__annotations__, 1)
+    return f"; is {near[0]!r} meant?" if near else f"; there are {', '.join(sorted(RouteOptions.__annotations__))}"

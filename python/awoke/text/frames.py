@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Sequence
 from types import FrameType, TracebackType
 
+from awoke.text.printable import TEXT_MAX, bounded
+
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The folder of awoke."""
 LIBRARY = os.path.dirname(threading.__file__) + os.sep
@@ -50,3 +52,31 @@ def from_user(trace: TracebackType | None) -> TracebackType | None:
     while found is not None and is_of_awoke(found.tb_frame.f_code.co_filename):
         found = found.tb_next
     return found or trace
+
+
+def traceback_text(error: BaseException, trace: TracebackType | None) -> str:
+    """Returns the traceback of an error for the log, `bounded`: each one from the user's first frame on.
+
+    An error of awoke's that no user code has raised has no frames: its text says all. The same holds for its cause.
+    """
+    found = traceback.TracebackException(type(error), error, trace, compact=True)
+    _shorten(found, error)
+    return bounded("".join(bounded(each) for each in found.format()), 4 * TEXT_MAX).rstrip("\n")
+
+
+def _shorten(found: traceback.TracebackException, error: BaseException) -> None:
+    first = next((place for place, each in enumerate(found.stack) if is_of_user(each.filename)), None)
+    is_own = type(error).__module__.partition(".")[0] == "awoke"
+    if first is not None:
+        found.stack = traceback.StackSummary.from_list(list(found.stack)[first:])
+    elif is_own:
+        found.stack = traceback.StackSummary.from_list([])
+    for name, inner in (("__cause__", error.__cause__), ("__context__", error.__context__)):
+        chained = getattr(found, name)
+        if chained is None or inner is None:
+            continue
+        has_user = any(is_of_user(each.filename) for each in chained.stack)
+        if is_own and not has_user:
+            setattr(found, name, None)
+        else:
+            _shorten(chained, inner)

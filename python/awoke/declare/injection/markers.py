@@ -35,14 +35,20 @@ Key = Annotated[Type, IsKey()]
 """The key of the message, decoded: `id: awoke.Key[int]`."""
 
 
-class Header(msgspec.Struct, frozen=True):
-    """Marks the parameter that gets a header of the message, as text, bytes, or a type that text can be read as.
-
-    Of several headers of this name the last one counts. Without the header the parameter gets its default, or None if
-    its type takes that; else the message fails with a `DecodeError`.
-    """
+class HeaderMark(msgspec.Struct, frozen=True):
+    """The mark that `Header` makes."""
 
     name: str
+
+
+def Header(name: str) -> Any:  # noqa: N802 - as `Depends`.
+    """Marks the parameter that gets a header of the message, as text, bytes, or a type that text can be read as.
+
+    It may also be the default of the parameter: `tenant: str = Header("tenant")`. If the header occurs more than once,
+    the last value counts. Without the header the parameter gets its default, or None if its type takes that; else the
+    message fails with a `DecodeError`.
+    """
+    return HeaderMark(name)
 
 
 class Service(msgspec.Struct, frozen=True):

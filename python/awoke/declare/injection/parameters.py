@@ -103,8 +103,10 @@ def parameters_of(
         _check_no_method(found[0][0], where)
     by_name: list[Parameter] = []
     takes_received, value_type, key_type = False, None, None
+    named = (each for each, _ in found if each.kind not in VARIABLE)
+    first = found[0][0] if found and found[0][0].kind in FIRST else next(named, None)
     for place, (each, is_of_wrapped) in enumerate(found):
-        source = reading.first_source(each, function) if place == 0 else reading.source(each, function)
+        source = reading.first_source(each, function) if each is first else reading.source(each, function)
         if isinstance(source, PerCall):
             value_type, key_type = value_type or source.value_type, key_type or source.key_type
         is_received = source is None or (isinstance(source, PerCall) and source.is_received)

@@ -14,7 +14,7 @@ import msgspec.inspect
 from awoke._native import Batch, Message
 from awoke.declare.annotations import members_of
 from awoke.declare.consumer import Application
-from awoke.declare.injection.markers import Depends, DependsMark, Header, IsKey, IsValue, Scope, Service
+from awoke.declare.injection.markers import Depends, DependsMark, Header, HeaderMark, IsKey, IsValue, Scope, Service
 from awoke.errors import DecodeError
 from awoke.observe.events import Events
 from awoke.produce.producer import Producer
@@ -74,7 +74,7 @@ class OfFunction(NamedTuple):
 
 Source = PerCall | PerAssignment | OfApp | OfFunction
 
-MARKS = (IsValue, IsKey, Header, Service, DependsMark)
+MARKS = (IsValue, IsKey, HeaderMark, Service, DependsMark)
 
 FOREIGN = frozenset({"fastapi", "faststream", "fast_depends", "taskiq", "taskiq_dependencies"})
 """Libraries whose marks look like awoke's, and mean nothing to it."""
@@ -167,7 +167,7 @@ def received_by(annotation: str) -> PerCall | None:
 def is_marked(annotation: Any) -> bool:
     """Tells whether an annotation has a mark for a handler's parameter."""
     marks = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is typing.Annotated else ()
-    return any(isinstance(mark, MARKS) or mark in (*MARKS, Depends) for mark in marks)
+    return any(isinstance(mark, MARKS) or mark in (*MARKS, Depends, Header) for mark in marks)
 
 
 def _received(kind: Any) -> Source | None:
@@ -184,7 +184,7 @@ def _marked(mark: Any, kind: Any, default: Any) -> Source | None:
         return PerCall(_value, value_type=kind)
     if isinstance(mark, IsKey) or mark is IsKey:
         return PerCall(_key, key_type=kind)
-    if isinstance(mark, Header):
+    if isinstance(mark, HeaderMark):
         return PerCall(header_reader(mark.name, kind, default))
     if isinstance(mark, Service):
         return OfApp(lambda app: app.caller(mark.name))

@@ -17,6 +17,8 @@ from functools import partial
 from typing import Any
 
 from awoke._native import Admission, IncomingCall, Notifier
+from awoke.observe.events import Events
+from awoke.observe.loop_watch import LoopWatch
 from awoke.waiting.lone_step import is_idle, run_lone_step
 from awoke.waiting.own_loop import run_loop
 
@@ -40,10 +42,12 @@ class MethodLoop:
         run_call: Callable[[IncomingCall], Coroutine[Any, Any, None]],
         on_end: Callable[[BaseException], object],
         new_context: Callable[[], Context],
+        events: Events,
     ) -> None:
         self._admission, self._run_call, self._on_end = admission, run_call, on_end
         self._new_context = new_context
-        self._loop = asyncio.new_event_loop()
+        self._watch = LoopWatch("awoke-rpc-loop", events)
+        self._loop = self._watch.new_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = self._has_ended = False
         self.thread = threading.Thread(target=self._run, name="awoke-rpc-loop", daemon=True)
@@ -88,12 +92,14 @@ class MethodLoop:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
+        self._watch.start()
         try:
             run_loop(self._loop, lambda: self._has_ended, self._on_end)
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
+            self._watch.stop()
 
     def _cancel_tasks(self) -> None:
         self._is_closing = True

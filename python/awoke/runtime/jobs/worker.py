@@ -12,6 +12,7 @@ from typing import Any
 
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
 from awoke.errors import AwokeError
+from awoke.observe.loop_watch import LoopWatch
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.process.context import RunnableApp
 from awoke.runtime.watch.stacks import Unfinished, stack_of, stack_of_coroutine
@@ -89,7 +90,9 @@ class AsyncWorker:
         executors: Mapping[int, Executor],
         jobs_max: int,
         on_end: Callable[[BaseException], object],
+        watch: LoopWatch | None = None,
     ) -> None:
+        self._watch = watch
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max
@@ -138,13 +141,17 @@ class AsyncWorker:
 
     def _run_loop(self) -> None:
         try:
-            with asyncio.Runner() as runner:
+            with asyncio.Runner(loop_factory=None if self._watch is None else self._watch.new_loop) as runner:
                 self._loop = runner.get_loop()
+                if self._watch is not None:
+                    self._watch.start()
                 self._loop.add_reader(self._notifier.fileno(), self._on_notified)
                 self._loop.call_soon(self._begin)
                 run_loop(self._loop, lambda: self._has_ended, self._on_end)
                 self._loop.remove_reader(self._notifier.fileno())
         finally:
+            if self._watch is not None:
+                self._watch.stop()
             self._is_serving.set()
             self._has_no_jobs.set()
 

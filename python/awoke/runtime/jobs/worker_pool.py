@@ -20,6 +20,7 @@ from typing import Any
 from awoke import _native
 from awoke._native import HookJob, Job
 from awoke.declare.routing import Route
+from awoke.observe.loop_watch import LoopWatch
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.jobs.own_thread import executor_of
 from awoke.runtime.jobs.worker import AsyncWorker, Worker, async_jobs_of, workers_of
@@ -73,7 +74,12 @@ class WorkerPool:
                 self._add(self._wanted)
         if self._has_loop or self._app.lifecycle.has_async:
             self._loop = AsyncWorker(
-                "awoke-loop", self._async_scheduler, self._async_executors, async_jobs_of(self._app), self._stop_app
+                "awoke-loop",
+                self._async_scheduler,
+                self._async_executors,
+                async_jobs_of(self._app),
+                self._stop_app,
+                LoopWatch("awoke-loop", self._app.events),
             )
             self._loop.start()
 

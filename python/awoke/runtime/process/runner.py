@@ -110,6 +110,7 @@ class AppRunner(Steering):
         self._is_clean = True
         self._ended: Future[None] = Future()
         self._end_stop_requests: Callable[[], None] | None = None
+        self._end_run: Callable[[], None] = lambda: None
         self.fatal_error: BaseException | None = None
         """The error that ends the app, if there is one."""
         self.is_quiet = False
@@ -122,7 +123,7 @@ class AppRunner(Steering):
         before.
 
         Raises:
-            ConfigError: no route, two groups of one name, or a setting that librdkafka refuses.
+            ConfigError: the app runs already, has no route, or two groups of one name; librdkafka refuses a setting.
             BrokerUnreachable: no broker answered.
             UnknownTopic: a topic does not exist. What a start-up function raises leaves, too.
         """
@@ -133,9 +134,11 @@ class AppRunner(Steering):
                 self._ended.set_result(None)
                 return
             try:
+                self._end_run = self.app.begin_run()
                 self._start()
             except BaseException:
                 self._end_stop_requests()
+                self._end_run()
                 self._ended.set_result(None)
                 raise
 
@@ -279,6 +282,7 @@ class AppRunner(Steering):
                 try:
                     self._is_clean = self._stop(timeout_s)
                 finally:
+                    self._end_run()
                     self._ended.set_result(None)
         with self._asking:
             stopper = self._stopper
