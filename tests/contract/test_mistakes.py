@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -367,7 +369,7 @@ OF_OTHERS = [
     ),
     Mistake(
         "a start-up function with an argument",
-        lambda: new_app().on_startup(handle),
+        lambda: new_app().on_startup(handle),  # type: ignore[type-var]
         ("on_startup", "without arguments"),
     ),
     Mistake(
@@ -519,3 +521,22 @@ def test_a_message_that_cannot_be_handled_is_named_in_its_dead_letter(payload: P
     assert origin is not None
     said = f"{origin.error_type}: {origin.error_text}"
     assert [word for word in payload.words if word not in said] == [], said
+
+
+def test_a_handler_that_exits_is_named_with_its_message(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Event()
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic("orders")
+        app = new_app(bootstrap_servers=cluster.bootstrap_servers)
+
+        @app.on("orders")
+        def leave(message: awoke.Message[bytes]) -> None:
+            sys.exit(3)
+
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            producer.produce("orders", b"order").wait(30)
+        runner = awoke.AppRunner(app, lambda error: ended.set())
+        runner.start()
+        assert ended.wait(WITHIN_S)
+        runner.stop()
+    assert "leave raised SystemExit(3) at orders[0] offset 0: the app stops, and the message comes again" in caplog.text

@@ -51,8 +51,9 @@ class Case:
         return threads
 
     def names(self) -> list[str]:
-        """Returns the names of the pool's threads that are alive."""
-        return sorted(each.name for each in threading.enumerate() if each.name.startswith(OWN_PREFIXES))
+        """Returns the names of the pool's threads that are alive, without those that watch others."""
+        names = [each.name for each in threading.enumerate() if not each.name.endswith("-watch")]
+        return sorted(each for each in names if each.startswith(OWN_PREFIXES))
 
     def threads(self) -> list[threading.Thread]:
         return [worker.thread for worker in self.pool.workers]
