@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 
 import awoke
 from awoke.observe.events import AppStopping
-from tests.support.waiting import ahang
+from tests.support.waiting import ahang, work_for
 
 PHASE = os.environ["UNSTOPPABLE"]
 
@@ -20,7 +19,7 @@ def never_return() -> None:
     print(f"{PHASE} has begun", flush=True)
     while True:
         try:
-            threading.Event().wait()
+            work_for(600)
         except BaseException:
             print("swallowed", flush=True)
 
