@@ -83,6 +83,7 @@ from .produce.producer import Producer, Variant, wait_all
 from .produce.transaction import Transaction
 from .runtime.process.runner import AppRunner
 from .settings.oauth import OAuthToken
+from .waiting.clock import now
 from .waiting.handles import Delivery
 
 __version__: str
@@ -192,6 +193,7 @@ __all__ = [
     "librdkafka_version",
     "logs",
     "msgpack",
+    "now",
     "pattern",
     "protobuf",
     "registry",

@@ -61,16 +61,25 @@ def is_command(words: Sequence[str], command: str) -> bool:
 
 
 def _hear_early() -> None:
-    """Has the first signal end the process in order, and the second one at once."""
+    """Has the first signal end the process in order, and the second one at once, with the place of the import."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         for each in HEARD:
-            signal.signal(each, signal.SIG_DFL)
+            signal.signal(each, end_at_once)
         raise SystemExit(0)
+
+    def end_at_once(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if frame is not None:
+            from awoke.text.frames import stack_text
+
+            text = f"the import has not ended, it is at:\n{stack_text(frame)}"
+            os.write(2, text.encode(errors="backslashreplace"))  # `sys.stderr` may be what the import is in.
+        os.kill(os.getpid(), number)
 
     def forget() -> None:
         for each, default in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
-            if signal.getsignal(each) is end:
+            if signal.getsignal(each) in (end, end_at_once):
                 signal.signal(each, default)
 
     for each in HEARD:

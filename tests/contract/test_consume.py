@@ -202,7 +202,7 @@ def test_a_fatal_error_says_why(cluster: Cluster, topic: CreateTopic) -> None:
     errors: Collected[BaseException] = Collected()
     server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
-    assert "offset 0 failed 1 times" in str(errors.wait_for(1)[0])
+    assert "offset 0 failed once" in str(errors.wait_for(1)[0])
     server.stop()
 
 

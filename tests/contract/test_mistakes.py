@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fastapi
 import msgspec
 import pytest
 
 import awoke
 from awoke.rpc import Caller
-from awoke.testing import EmbeddedCluster, running
+from awoke.testing import EmbeddedCluster, call, run_route, running
 from tests.support.clusters import Cluster, unique
 from tests.support.processes import Process
 from tests.support.waiting import WITHIN_S
@@ -113,6 +118,12 @@ class Unencodable:
     """Nothing that JSON knows."""
 
 
+class Order(msgspec.Struct):
+    """The value that the handler takes."""
+
+    id: int
+
+
 class Mistake(NamedTuple):
     """A mistake, and the words that its message must have."""
 
@@ -194,7 +205,183 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def method() -> None:
+    """A handler within a class."""
+    app = new_app()
+
+    class Shop:
+        @app.on("orders")
+        def charge(self, message: awoke.Message[bytes]) -> None: ...
+
+
+def of_list() -> None:
+    """A class whose batch is annotated as a list."""
+
+    class Charge(awoke.Consumer):
+        def consume(self, orders: list[Order]) -> None: ...
+
+    new_app().consumer("orders")(Charge)
+
+
+def foreign_mark() -> None:
+    """The `Depends` of another library."""
+
+    def charge(message: awoke.Message[bytes], session: Any = fastapi.Depends(handle)) -> None: ...  # noqa: B008
+
+    new_app().on("orders")(charge)
+
+
+def called_depends() -> None:
+    """What a function returns, in place of the function."""
+    awoke.Depends({})  # type: ignore[arg-type]
+
+
+def two_types() -> None:
+    """A value that is not what the route says."""
+
+    def charge(order: Order) -> None: ...
+
+    new_app().on("orders", value=int)(charge)
+
+
+def in_event_loop(call: Callable[[awoke.App], object]) -> Callable[[], object]:
+    """A call that would block the event loop of its thread."""
+
+    async def run() -> None:
+        app = new_app()
+
+        async def charge(message: awoke.Message[bytes]) -> None: ...
+
+        app.on("orders")(charge)
+        call(app)
+
+    return lambda: asyncio.run(run())
+
+
+def while_it_runs(call: Callable[[awoke.App, str], object]) -> Callable[[], object]:
+    """A call of an app that runs."""
+
+    def run() -> None:
+        with EmbeddedCluster() as cluster:
+            cluster.create_topic("orders")
+            app = new_app(bootstrap_servers=cluster.bootstrap_servers)
+            app.on("orders")(handle)
+            with running(app):
+                call(app, cluster.bootstrap_servers)
+
+    return run
+
+
+def run_again(app: awoke.App, _: str) -> None:
+    """Run an app a second time, as its own handler might."""
+    thread = ThreadPoolExecutor(1)
+    try:
+        thread.submit(app.run).result(WITHIN_S)
+    finally:
+        thread.shutdown()
+
+
+def name_of_no_topic(read: Callable[[str], object]) -> Callable[[], object]:
+    """Reads a topic whose name Kafka forbids, on brokers that are there."""
+
+    def run() -> None:
+        with EmbeddedCluster() as cluster:
+            read(cluster.bootstrap_servers)
+
+    return run
+
+
+def describe(bootstrap_servers: str) -> None:
+    with awoke.Admin(bootstrap_servers) as admin:
+        admin.describe_topic("or ders")
+
+
+def coroutine() -> None:
+    """A `def` that calls an `async def` and forgets to await it."""
+
+    async def pay() -> None: ...
+
+    def charge(message: awoke.Message[bytes]) -> object:
+        return pay()
+
+    call(charge, b"")
+
+
+def other_result() -> None:
+    """A function annotated as int returns text."""
+    app = new_app()
+
+    def count(message: awoke.Message[bytes]) -> int:
+        return "5"  # type: ignore[return-value]
+
+    app.on("orders", output="counts")(count)
+    (failed,) = run_route(app, "orders", [b""], limit_s=0).failures[:1]
+    raise failed.error
+
+
+async def async_function() -> None:
+    """Nothing of a plain function."""
+
+
+HABITS = [
+    Mistake("a method as a handler", method, ("Shop.charge", "'self' would get the message", "shop.handle")),
+    Mistake("a list in place of a batch", of_list, ("Charge.consume", "'orders'", "list", "awoke.Batch")),
+    Mistake("FastAPI's Depends", foreign_mark, ("charge", "'session'", "fastapi", "use awoke.Depends")),
+    Mistake("Depends of a result", called_depends, ("Depends takes a function", "Depends(session)")),
+    Mistake("two types of one value", two_types, ("value=int", "charge", "Order", "the same in both")),
+    Mistake("a result of another type", other_result, ("count returned a str", "annotation says int")),
+    Mistake("a coroutine that nothing awaits", coroutine, ("charge returned a coroutine", "Make", "async def")),
+    Mistake("app.run() in an event loop", in_event_loop(lambda app: app.run()), ("event loop", "app.serving()")),
+    Mistake("a second run of an app", while_it_runs(run_again), ("runs in this process already", "another App")),
+    Mistake(
+        "a second runner of an app",
+        while_it_runs(lambda app, _: awoke.AppRunner(app).start()),
+        ("runs in this process already", "stop the first"),
+    ),
+    Mistake(
+        "settings of an app that runs",
+        while_it_runs(lambda app, _: app.use(workers=3)),
+        ("runs already", "workers", "before its run"),
+    ),
+    Mistake(
+        "a reader of no topic's name",
+        name_of_no_topic(lambda servers: awoke.Reader("or ders", bootstrap_servers=servers)),
+        ("'or ders'", "letters", "249"),
+    ),
+    Mistake("no topic's name", name_of_no_topic(describe), ("'or ders'", "letters", "249")),
+]
+"""What was accepted and did the wrong thing, or was told wrongly."""
+
+OF_OTHERS = [
+    Mistake("FastStream's group_id", route(group_id="g"), ("orders", "group_id", "group=")),
+    Mistake("FastStream's max_workers", route(max_workers=10), ("orders", "max_workers", "awoke.by_key")),
+    Mistake("FastStream's auto_offset_reset", route(auto_offset_reset="latest"), ("auto_offset_reset", "start=")),
+    Mistake("Celery's max_retries", route(max_retries=3), ("orders", "max_retries", "awoke.Retry(attempts=")),
+    Mistake("Celery's autoretry_for", route(autoretry_for=(OSError,)), ("autoretry_for", "awoke.Retry(on=")),
+    Mistake("FastAPI's response_model", route(response_model=Order), ("response_model", "output=")),
+    Mistake("Faust's sink", route(sink=[print]), ("orders", "sink", "output=")),
+    Mistake("a misspelt option", route(dead_leter="x"), ("dead_leter", "is 'dead_letter' meant?")),
+    Mistake("async def before a fork", lambda: new_app().before_fork(async_function), ("before_fork", "use def")),
+    Mistake(
+        "an async subscriber",
+        lambda: new_app().events.subscribe("app.started", async_function),  # type: ignore[arg-type]
+        ("app.started", "async def", "use def"),
+    ),
+    Mistake(
+        "a start-up function with an argument",
+        lambda: new_app().on_startup(handle),  # type: ignore[type-var]
+        ("on_startup", "without arguments"),
+    ),
+    Mistake(
+        "an async handler that a test calls in its event loop",
+        in_event_loop(lambda app: call(app, b"")),
+        ("acall",),
+    ),
+]
+"""What people write who know another framework: see the questions about FastStream, Celery, Faust, pytest-asyncio."""
+
+
+@pytest.mark.parametrize("mistake", [*MISTAKES, *HABITS, *OF_OTHERS], ids=lambda mistake: mistake.name)
 def test_a_mistake_in_code_is_one_message(mistake: Mistake) -> None:
     with pytest.raises(awoke.AwokeError) as raised:
         mistake.make()
@@ -257,6 +444,18 @@ SHELL = [
     ),
     Shell("an unknown property", ("run", "mistaken:app", "--kafka", "no.such=1"), ("no.such",), source=APP + ROUTE),
     Shell("nothing to resume", ("resume", "mistaken:app", "orders", "0"), ("mistaken:app",), source=APP + ROUTE),
+    Shell(
+        "app.run() at the level of the module",
+        ("run", "mistaken:app"),
+        ("mistaken.py, line 5", "app.run() at the level of a module", "__main__"),
+        source=APP + ROUTE + "app.run()\n",
+    ),
+    Shell(
+        "a route that is refused, with its line",
+        ("run", "mistaken:app"),
+        ("mistaken.py, line 3", "retrys", "is 'retry' meant?"),
+        source=APP + "@app.on('orders', retrys=3)\ndef handle(message): ...\n",
+    ),
     Shell("topics of brokers that are away", ("topics", "list", "--bootstrap-servers", NOWHERE), (NOWHERE,)),
 ]
 
@@ -277,8 +476,8 @@ def with_path(env: dict[str, str]) -> dict[str, str]:
     return {**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], os.environ.get("PYTHONPATH", "")])}
 
 
-def test_there_are_sixty() -> None:
-    assert len(MISTAKES) + len(SHELL) >= 60
+def test_there_are_ninety() -> None:
+    assert len(MISTAKES) + len(HABITS) + len(OF_OTHERS) + len(SHELL) >= 90
 
 
 class Payload(NamedTuple):
@@ -287,12 +486,6 @@ class Payload(NamedTuple):
     name: str
     value: object
     words: tuple[str, ...]
-
-
-class Order(msgspec.Struct):
-    """The value that the handler takes."""
-
-    id: int
 
 
 def no_json(_order: Order) -> object:
@@ -328,3 +521,22 @@ def test_a_message_that_cannot_be_handled_is_named_in_its_dead_letter(payload: P
     assert origin is not None
     said = f"{origin.error_type}: {origin.error_text}"
     assert [word for word in payload.words if word not in said] == [], said
+
+
+def test_a_handler_that_exits_is_named_with_its_message(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Event()
+    with EmbeddedCluster() as cluster:
+        cluster.create_topic("orders")
+        app = new_app(bootstrap_servers=cluster.bootstrap_servers)
+
+        @app.on("orders")
+        def leave(message: awoke.Message[bytes]) -> None:
+            sys.exit(3)
+
+        with awoke.Producer(cluster.bootstrap_servers) as producer:
+            producer.produce("orders", b"order").wait(30)
+        runner = awoke.AppRunner(app, lambda error: ended.set())
+        runner.start()
+        assert ended.wait(WITHIN_S)
+        runner.stop()
+    assert "leave raised SystemExit(3) at orders[0] offset 0: the app stops, and the message comes again" in caplog.text

@@ -107,7 +107,7 @@ def test_an_app_stops_at_it_by_default(cluster: Cluster, topic: CreateTopic) -> 
     send(cluster, name, ORDERS)
     server = awoke.AppRunner(app, on_fatal_error=errors.add)
     server.start()
-    assert "offset 2 failed 1 times, the last with: DecodeError" in str(errors.wait_for(1)[0])
+    assert "offset 2 failed once with: DecodeError" in str(errors.wait_for(1)[0])
     server.stop()
     assert_committed(cluster, app, {(name, 0): 2})
 

@@ -43,6 +43,10 @@ def test_the_tutorial_works(tmp_path: Path) -> None:
         shell |= dict(re.findall(r"(AWOKE_\w+)=(\S+)", kafka.output))
         with Process(*words(RUN, "awoke run")[:-1], "0", env=shell, cwd=tmp_path) as swarm:
             operate(swarm, shell, tmp_path)
+        ended = Process("-q", env=shell, cwd=tmp_path, program=("-m", "pytest"))
+        with ended:
+            assert ended.wait() == 1, ended.output
+        assert "1 failed" in ended.output, "the test that expects too much now ends by itself"
         kafka.signal(signal.SIGINT)
         assert kafka.wait() == 0, kafka.output
 

@@ -84,7 +84,7 @@ import faulthandler, signal, sys, tempfile
 file = tempfile.TemporaryFile("w+")
 faulthandler.enable(file)
 faulthandler.register(signal.SIGUSR1, file, all_threads=True)
-from awoke.runtime.watch.overdue import dumped_stack
+from awoke.runtime.watch.stacks import dumped_stack
 
 @app.incoming
 def look(message, call_next):

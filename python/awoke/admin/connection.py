@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 from awoke import _native
@@ -12,7 +14,7 @@ from awoke.errors import ConfigError, KafkaError, kafka_error, permanent_codes
 from awoke.observe.events import EventSource
 from awoke.settings import KafkaValue, Settings, client_properties, load, origins
 from awoke.settings.oauth import TokenFunction
-from awoke.waiting.drive import ResultOf, elsewhere, until
+from awoke.waiting.drive import ResultOf, elsewhere, is_driven, until
 
 ASK_AGAIN_S = 0.05
 """The delay between two questions for something that may be new."""
@@ -59,8 +61,10 @@ class Connection:
             raise
 
     async def metadata(self, topic: str | None, timeout_s: float) -> Metadata:
-        """Asks a broker for one topic, or for all, and for all brokers."""
+        """Asks a broker for one topic, or for all, and for all brokers. A signal ends the wait of the main thread."""
         with origins.named():
+            if is_driven() and threading.current_thread() is threading.main_thread():
+                return _beside_main_thread(partial(self._native.metadata, topic, timeout_s))
             return await elsewhere(self._native.metadata, topic, timeout_s)
 
     async def request(self, kind: str, arguments: object, timeout_s: float, what: str) -> Any:
@@ -89,6 +93,26 @@ class Connection:
         self._closed.set()
         self._native.close()
         self._source.close()
+
+
+def _beside_main_thread(ask: Callable[[], Metadata]) -> Metadata:
+    """Asks on a thread of its own. librdkafka (2.12.1) waits for metadata in one call, which no signal ends.
+
+    After a signal whose handler raises, the thread goes on by itself until the time is up.
+    """
+    answer: Future[Metadata] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=run, name="awoke-asking", daemon=True)
+    thread.start()
+    found = answer.result()
+    thread.join()
+    return found
 
 
 class _Pause:

@@ -11,6 +11,7 @@ from awoke.admin import new_topics
 from awoke.admin.connection import ASK_AGAIN_S, LEADER_CODES, Connection, Entries, Offsets, check, check_offsets
 from awoke.admin.results import BrokerInfo, PartitionInfo, TopicInfo
 from awoke.errors import ConfigError, KafkaError, UnknownTopic, denied_codes, kafka_error
+from awoke.preconditions import checks
 from awoke.settings.config_values import ConfigValue, config_of
 
 NEW_WITHIN_S = 2.0
@@ -40,6 +41,7 @@ class AdminTopics:
         return [_topic_info(name, partitions) for name, _, partitions in topics]
 
     async def describe(self, name: str, timeout_s: float) -> TopicInfo:
+        checks.topic("a topic", "name", name)  # Brokers say of one that there can't be that it does not exist.
         _, topics = await self._connection.metadata(name, timeout_s)
         for found, code, partitions in topics:
             if found == name and code == 0:

@@ -6,7 +6,8 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from weakref import WeakSet
 
 from awoke.declare import handlers
@@ -41,10 +42,13 @@ if TYPE_CHECKING:
     from awoke.runtime.process.runner import AppRunner
 
 Hook = TypeVar("Hook", bound=Callable[[], object])
+Background = TypeVar("Background", bound=Callable[..., object])
 MiddlewareFunction = TypeVar("MiddlewareFunction", bound=Middleware)
 
 NAME_MAX = 200
 """The most characters of an app's name."""
+IMPORTING: list[str] = []
+"""The modules of apps that awoke imports now, in order to run the app itself."""
 APPS: WeakSet[App] = WeakSet()
 """The apps of this process that are alive: for tests, which find the app of a handler."""
 
@@ -89,6 +93,8 @@ class App(Router):
         """The functions that are called before and after each job."""
         self.stop_requests = StopRequests()
         self._runner: Runner | None = None
+        self._is_running = False
+        """True from the start of a runner until its end: one at a time runs the app in a process."""
         self.before_forks: list[Callable[[], object]] = []
         self.after_forks: list[Callable[[], object]] = []
         self._outgoing: list[Middleware] = []
@@ -103,14 +109,31 @@ class App(Router):
         """The functions of `Depends` that its handlers need."""
         APPS.add(self)
 
+    @overload
     def background(
         self,
-        function: Callable[..., Any],
+        function: Background,
         *arguments: Any,
         on_error: Literal["log", "fail", "restart"] = "log",
         name: str | None = None,
-    ) -> None:
-        """Runs a function on a thread that the app owns, from the app's start until its stop.
+    ) -> Background: ...
+
+    @overload
+    def background(
+        self, *, on_error: Literal["log", "fail", "restart"] = "log", name: str | None = None
+    ) -> Callable[[Background], Background]: ...
+
+    def background(
+        self,
+        function: Any = None,
+        *arguments: Any,
+        on_error: Literal["log", "fail", "restart"] = "log",
+        name: str | None = None,
+    ) -> Any:
+        """Runs a function on a thread that the app owns, from the app's start until its stop; returns the function.
+
+        It is a decorator, too: `@app.background`, or `@app.background(on_error="restart")`. An `async def` runs on an
+        event loop of its own on that thread, and is cancelled at the stop.
 
         A parameter `stop` of the function gets the token that tells it to end. An exception is the event
         `background.failed`, and `on_error` says what follows: nothing (`log`), the app ends (`fail`), or the
@@ -118,18 +141,19 @@ class App(Router):
         for its start.
 
         Raises:
-            ConfigError: a coroutine function, which belongs to an async consumer.
+            ConfigError: it is no function, or is a generator.
         """
-        if handlers.kind_of(function) == "async def":
-            text = "app.background takes no coroutine function: it belongs to an async consumer's self.background"
-            raise ConfigError(text, "background")
-        handlers.check_plain(function, "app.background")
+        if function is None:
+            return partial(self.background, on_error=on_error, name=name)
+        if handlers.kind_of(function) != "async def":
+            handlers.check_plain(function, "app.background")
         job = BackgroundFunction(function, arguments, on_error, name)
         with self._lock:
             self._backgrounds.append(job)
             start = self._start_background
         if start is not None:
             start(job)
+        return function
 
     def before_fork(self, function: Hook) -> Hook:
         """Calls the decorated function once before the nodes of a swarm are forked, after the app's import.
@@ -486,8 +510,33 @@ class App(Router):
             assert start_background is not None
             start_background(each)
 
+    def begin_run(self) -> Callable[[], None]:
+        """Notes that a runner starts the app; returns the function that notes its end. Does not block.
+
+        Raises:
+            ConfigError: The app runs in this process already.
+        """
+        with self._lock:
+            if self._is_running:
+                text = f"app {self.name!r} runs in this process already; a second run would share its producer and its"
+                raise ConfigError(f"{text} member's name: stop the first, or make another App", "run")
+            self._is_running = True
+
+        def end() -> None:
+            self._is_running = False
+
+        return end
+
     def use(self, **settings: Any) -> None:
-        """Overrides settings, as the command line does; to be called before anything runs."""
+        """Overrides settings, as the command line does; to be called before anything runs.
+
+        Raises:
+            ConfigError: The app runs: its parts have read their settings.
+        """
+        names = sorted(name for name, value in settings.items() if value)
+        if self._is_running and names:
+            text = f"app {self.name!r} runs already, and reads {', '.join(names)} no more: call use() before its run"
+            raise ConfigError(text, names[0])
         kafka = {**(self._arguments.get("kafka") or {}), **(settings.pop("kafka", None) or {})}
         self._arguments.update({name: value for name, value in settings.items() if value is not None})
         self._arguments["kafka"] = kafka
@@ -535,6 +584,11 @@ class App(Router):
             raise ConfigError(
                 "app.run() would block the event loop of this thread: use async with app.serving()", "run"
             )
+        if IMPORTING:
+            text = (
+                f"app {self.name!r}: app.run() at the level of a module that awoke imports would run it twice; put it"
+            )
+            raise ConfigError(f"{text} below `if __name__ == '__main__':`, or leave it out: awoke run runs it", "run")
         from awoke.runtime.process.signals import run
 
         return run(self, bootstrap_servers=bootstrap_servers, workers=workers, embedded=embedded, kafka=kafka)

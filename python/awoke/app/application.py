@@ -10,8 +10,9 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from awoke.app.app import App
-from awoke.errors import AppNotFound
+from awoke.app.app import IMPORTING, App
+from awoke.errors import AppNotFound, AwokeError
+from awoke.text.frames import is_of_awoke
 
 
 def find_app(target: str) -> App:
@@ -50,6 +51,7 @@ def _set_up_django() -> None:
 
 
 def _import(name: str) -> ModuleType:
+    IMPORTING.append(name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -59,18 +61,28 @@ def _import(name: str) -> ModuleType:
         raise import_failed(name, error) from error
     except ImportError as error:
         raise import_failed(name, error) from error
+    except AwokeError as error:  # What is declared wrongly, as a route: its text names no line.
+        error.args = (f"{_place(error)}: {error}", *error.args[1:])
+        raise
     except SyntaxError as error:
         where = f"{Path(error.filename or name).name}, line {error.lineno}"
         text = f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error.msg}"
         raise AppNotFound(text, "app") from error
+    finally:
+        IMPORTING.remove(name)
 
 
 def import_failed(name: str, error: Exception) -> AppNotFound:
     """Returns the error of a module that can't be imported, with the line that says why."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
-    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
-    text = f"module {name!r} can't be imported: {where}: {type(error).__name__}: {error}"
+    text = f"module {name!r} can't be imported: {_place(error)}: {type(error).__name__}: {error}"
     return AppNotFound(f"{text} (--traceback shows where that comes from)", "app")
+
+
+def _place(error: Exception) -> str:
+    """Returns the innermost line of a module's import that is neither Python's nor awoke's."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
+    last = next((each for each in reversed(frames) if not is_of_awoke(each.filename)), frames[-1])
+    return f"{Path(last.filename).name}, line {last.lineno}"
 
 
 def _apps_of(module: ModuleType) -> str:

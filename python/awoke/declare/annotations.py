@@ -30,7 +30,7 @@ def types_of(function: Callable[..., Any], around: FrameType | None) -> tuple[An
         ConfigError: The annotation is a text with a name that can't be resolved.
     """
     annotation = hint_of(_first_annotation(function), function, around)
-    found = [each for each in _members(annotation) if typing.get_origin(each) in CONTAINERS.values()]
+    found = [each for each in members_of(annotation) if typing.get_origin(each) in CONTAINERS.values()]
     if not found:
         return None, None
     value_type, key_type = (*typing.get_args(found[0]), None)[:2]
@@ -69,7 +69,7 @@ def type_name(kind: Any) -> str:
 
 def contradicts(value: Any, annotated: Any) -> bool:
     """Returns whether some values of the type `value` are certainly none of the type `annotated`."""
-    return not all(any(_may_be(each, other) for other in _members(annotated)) for each in _members(value))
+    return not all(any(_may_be(each, other) for other in members_of(annotated)) for each in members_of(value))
 
 
 def _first_annotation(function: Callable[..., Any]) -> Any:
@@ -127,15 +127,15 @@ def _globals_of(function: Any) -> dict[str, Any]:
     return found
 
 
-def _members(kind: Any) -> Iterator[Any]:
-    """The types of a union, and a type that is none as the only one."""
+def members_of(kind: Any) -> Iterator[Any]:
+    """Yields the types of a union; a type that is none as the only one."""
     kind = getattr(kind, "__value__", kind)
     origin = typing.get_origin(kind)
     if origin is typing.Annotated or isinstance(kind, typing.NewType):
-        yield from _members(typing.get_args(kind)[0] if origin is typing.Annotated else kind.__supertype__)
+        yield from members_of(typing.get_args(kind)[0] if origin is typing.Annotated else kind.__supertype__)
     elif origin in (typing.Union, types.UnionType):
         for each in typing.get_args(kind):
-            yield from _members(each)
+            yield from members_of(each)
     elif origin is typing.Literal:
         yield from {type(each) for each in typing.get_args(kind)}
     else:

@@ -114,11 +114,11 @@ def check_ran(result: object, name: str) -> None:
     if hasattr(result, "send") and hasattr(result, "close"):
         with contextlib.suppress(Exception):
             result.close()  # So that Python does not warn of a coroutine that was never awaited.
-    what = "iterated" if issubclass(kind, GENERATORS) else "awaited"
-    text = (
-        f"{name}: the call returned {_article(kind.__name__)}, which nothing has {what}: its body has not run. "
-        "A decorator between awoke and an async def must be async def too, and await it; process messages without yield"
-    )
+    if issubclass(kind, GENERATORS):
+        text = f"{name} returned {_article(kind.__name__)} that nothing iterates, so its body has not run: process the"
+        raise HandlerDidNotRun(f"{text} message without yield")
+    text = f"{name} returned {_article(kind.__name__)} that nothing has awaited, so its body has not run. Make {name}"
+    text = f"{text} async def, and await the call in it; if a decorator wraps it, make the wrapper async def, too"
     raise HandlerDidNotRun(text)
 
 

@@ -26,6 +26,7 @@ from awoke.payloads.registry.schemas import schemas_of
 from awoke.settings import KafkaValue, client_properties, load, origins
 from awoke.settings.oauth import TokenFunction
 from awoke.waiting.drive import drive, until
+from awoke.waiting.time import patience_s
 
 FIRST_OFFSETS_S = 0.5
 """The time in which a broker has to tell its first offsets; after it, librdkafka asks.
@@ -43,7 +44,8 @@ class Reader:
 
     `start` is `"earliest"`, `"latest"`, a negative number (-5 for the last five messages of each partition), an offset,
     or a datetime with its time zone; or such a start for each partition by its number, where only these are read.
-    Iterating, with `for` or `async for`, has no end, and waits while there is no message.
+    Iterating, with `for` or `async for`, has no end, and waits while there is no message: in a test with pytest, on the
+    thread that runs it, for half a minute at most.
 
     `value` and `key` are the types or formats of values and keys, as a route takes them; left out, those of the topic
     (`awoke.Topic`), or else bytes. A value is decoded when it is read; a schema of the registry that is not there yet
@@ -104,14 +106,18 @@ class Reader:
             raise ConfigError(f"topic {topic!r} can't be read as its types say: {error}", "value") from None
 
     def __iter__(self) -> Iterator[Message[Any, Any]]:
-        """Yields messages without end. Blocks while there is none; Ctrl-C ends the wait on the main thread."""
+        """Yields messages without end. Blocks while there is none; Ctrl-C ends the wait on the main thread.
+
+        Raises:
+            OperationTimeout: in a test, there was none for half a minute.
+        """
         while True:
-            yield from drive(self._next(None))
+            yield from drive(self._next_patiently())
 
     async def __aiter__(self) -> AsyncIterator[Message[Any, Any]]:
-        """Yields messages without end, on the running loop."""
+        """Yields messages without end, on the running loop. Raises as `for`."""
         while True:
-            for message in await self._next(None):
+            for message in await self._next_patiently():
                 yield message
 
     def read_until_end(self, timeout_s: float | None = None) -> Iterator[Message[Any, Any]]:
@@ -174,6 +180,19 @@ class Reader:
             text = f"read to the end: not there within {timeout_s} s"
             raise OperationTimeout(text, "read to the end", timeout_s or 0)
         return await self._next(left_s)
+
+    async def _next_patiently(self) -> Iterable[Message[Any, Any]]:
+        """Returns the next messages, none at the end of a partition. A flow."""
+        limit_s, began_s = patience_s(), time.monotonic()
+        if limit_s is None:
+            return await self._next(None)
+        while not (messages := await self._next(max(0.0, began_s + limit_s - time.monotonic()))):
+            if time.monotonic() - began_s >= limit_s:
+                topics = ", ".join(sorted({topic for topic, _ in self._partitions}))
+                text = f"no message of {topics} within {limit_s:g} s: a test waits no longer; was one sent there? Read"
+                text = f"{text} with read_until_end() what is there, or wait for the app first (probe.idle())"
+                raise OperationTimeout(text, f"read {topics}", limit_s)
+        return messages
 
     async def _next(self, timeout_s: float | None) -> Iterable[Message[Any, Any]]:
         """Returns the next messages: none at the end of a partition, or when the time is up. A flow."""

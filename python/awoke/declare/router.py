@@ -56,7 +56,7 @@ class Declared(NamedTuple):
         """Returns it with what the route has read of its handler's annotations, which needs no frame any more."""
         value, key = route.types
         options = cast("RouteOptions", {**self.options, "value": value, "key": key})
-        notes = self.notes._replace(around=None, parameters=route.parameters)
+        notes = self.notes._replace(around=None, parameters=route.parameters, result_type=route.result_type)
         return self._replace(options=options, notes=notes)
 
     def within(self, incoming: Iterable[Incoming]) -> Declared:

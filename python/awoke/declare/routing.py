@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import itertools
@@ -15,7 +16,7 @@ import msgspec
 from awoke._native import Decoders
 from awoke.declare import handlers
 from awoke.declare.annotations import contradicts, result_type_of, type_name, types_of
-from awoke.declare.choosing import Handlers
+from awoke.declare.choosing import Handlers, union
 from awoke.declare.concurrency import Concurrency, Lanes, by_partition
 from awoke.declare.consumer import Consumer
 from awoke.declare.incoming import Incoming, check_incoming, check_suits
@@ -57,6 +58,8 @@ class HandlerNotes(NamedTuple):
     """The arguments that its annotations say; None if they were not read yet."""
     incoming: tuple[Incoming, ...] = ()
     """The middleware of the routers that have included its route."""
+    result_type: Any = None
+    """The type of its results; None if the annotations say none, or were not read yet."""
 
 
 class Route:
@@ -135,7 +138,8 @@ class Route:
         self.value_format, self.key_format = self._format("value", value), self._format("key", key)
         self.decoders = decoders_of(self.value_format, self.key_format, topic, schemas)
         """The functions that decode its messages; None where all stays bytes."""
-        self._check_result(notes.around)
+        self.result_type = self._result_type(notes)
+        """The type of its results, by the annotation of its function; None if that says nothing."""
         kind = handlers.kind_of(self.function)
         self.is_async = self.handlers.is_async if self.handlers is not None else kind.startswith("async")
         for each in self.incoming:
@@ -190,7 +194,8 @@ class Route:
     def _check(self, options: RouteOptions, own: KindOptions) -> None:
         unknown = set(options) - set(RouteOptions.__annotations__)
         if unknown:
-            raise ConfigError(f"route {self.topic!r}: there is no option {sorted(unknown)[0]!r}", sorted(unknown)[0])
+            name = sorted(unknown)[0]
+            raise ConfigError(f"route {self.topic!r}: there is no option {name!r}{instead_of(name)}", name)
         owner = f"route {self.topic!r}"
         checks.whole(owner, "weight", self.weight, 1, "weight")
         if self.jobs_max is not None:
@@ -388,14 +393,14 @@ class Route:
             raise ConfigError(text, part) from None
         return found
 
-    def _check_result(self, around: FrameType | None) -> None:
-        if self.output is None:
-            return
+    def _result_type(self, notes: HandlerNotes) -> Any:
+        if self.output is None or notes.around is None:
+            return notes.result_type
         functions = [self.function] if self.handlers is None else [each.function for each in self.handlers.cases]
-        for each in functions:
-            self._check_result_of(each, around)
+        kinds = [self._result_type_of(each, notes.around) for each in functions]
+        return None if None in kinds else union(kinds)
 
-    def _check_result_of(self, function: Callable[..., Any], around: FrameType | None) -> None:
+    def _result_type_of(self, function: Callable[..., Any], around: FrameType) -> Any:
         result = result_type_of(function, around)
         if "generator" in handlers.kind_of(function):
             result = next(iter(typing.get_args(result)), None)
@@ -404,3 +409,25 @@ class Route:
         except TypeError as error:
             text = f"route {self.topic!r}: {function.__qualname__} returns {type_name(result)}, which can't be sent"
             raise ConfigError(f"{text}: {error}", "output") from None
+        return result
+
+
+OF_OTHERS = {
+    "auto_offset_reset": "start='latest', or a number or a time",
+    "autoretry_for": "retry=awoke.Retry(on=(…,))",
+    "batch_size": "batch=awoke.Batching(max_messages=…)",
+    "group_id": "group='…', or App(group='…') for all routes",
+    "max_retries": "retry=awoke.Retry(attempts=…)",
+    "max_workers": "concurrency=awoke.by_key(…)",
+    "response_model": "output='…', and an annotation of the result",
+    "sink": "output='…'",
+}
+"""What awoke has in place of the options of other frameworks."""
+
+
+def instead_of(name: str) -> str:
+    """Returns what is meant by an option that does not exist, as the end of a sentence; empty if that is not known."""
+    if name in OF_OTHERS:
+        return f": write {OF_OTHERS[name]}"
+    near = difflib.get_close_matches(name, RouteOptions.__annotations__, 1)
+    return f"; is {near[0]!r} meant?" if near else f"; there are {', '.join(sorted(RouteOptions.__annotations__))}"

@@ -6,12 +6,14 @@ import logging
 import sys
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 import msgspec
 
 from awoke.observe.handled import CONTEXT, WithContext, context
 from awoke.observe.process import ThisProcess
+from awoke.text.frames import traceback_text
 from awoke.text.printable import harmless, harmless_json, indented, shown, text_of
 from awoke.text.secrets import without_userinfo
 
@@ -40,6 +42,9 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 """The attributes of a log record that are not the user's `extra`."""
 
 
+ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
 class ConsoleFormatter(logging.Formatter):
     """Formats a record for people: one line with its context, and its traceback and further text indented.
 
@@ -57,6 +62,9 @@ class ConsoleFormatter(logging.Formatter):
         if record.stack_info:
             parts.append(self.formatStack(record.stack_info))
         return indented(without_userinfo("\n".join(parts)))
+
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  The name is Python's.
+        return _traceback(ei)
 
     def _context(self, record: logging.LogRecord) -> str:
         if _event(record) is not None:
@@ -87,6 +95,9 @@ class JsonFormatter(logging.Formatter):
             parts[f"extra_{name}" if name in parts else name] = value
         return _encode(parts)
 
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  The name is Python's.
+        return _traceback(ei)
+
     def _context(self, event: dict[str, Any] | None) -> dict[str, Any]:
         """Returns the fields of an event with its process, or all that is known of the running code."""
         found = context()
@@ -112,6 +123,10 @@ def _event(record: logging.LogRecord) -> dict[str, Any] | None:
     """Returns the event that a record tells of, as `awoke.observe.events.bus.write` has left it; None of others."""
     event = getattr(record, "awoke", None)
     return event if isinstance(event, dict) and event.keys() == {"event", "fields"} else None
+
+
+def _traceback(info: ExceptionInfo) -> str:
+    return "NoneType: None" if info[1] is None else traceback_text(info[1], info[2])
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

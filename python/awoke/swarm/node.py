@@ -31,10 +31,10 @@ from awoke.runtime.process.ending import LATE_S, ProcessEnd
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.joining import is_name_taken
 from awoke.runtime.process.runner import AppRunner
-from awoke.runtime.process.signals import described, wait_and_stop
+from awoke.runtime.process.signals import described, start, wait_and_stop
 from awoke.swarm import linux, protocol
 from awoke.swarm.options import SwarmOptions
-from awoke.text.exit_codes import EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, EXIT_ORPHANED, code_of
+from awoke.text.exit_codes import EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, EXIT_ORPHANED, code_of
 from awoke.text.printable import shown
 
 logger = logging.getLogger(__name__)
@@ -193,7 +193,8 @@ class Node:
         self._app.events.subscribe(PartitionsAssigned, lambda event: self._on_assigned(server, event))
         for changed in (PartitionsAssigned, PartitionsRevoked, PartitionsLost):
             self._app.events.subscribe(changed, lambda event: self._say(protocol.Holds(len(server.partitions()))))
-        server.start()
+        if not start(server, self._heard):
+            return EXIT_CLEAN
         lifeline.watch(server.schedulers, [each.member for each in server.groups if each.member is not None])
         pulse = threading.Thread(target=self._pulse, args=(lifeline, server), name="awoke-pulse", daemon=True)
         pulse.start()

@@ -33,6 +33,7 @@ class VirtualClock:
         """
         self._taken = TakenClock()
         self._began_s = monotonic_s()
+        _current.append(self)
         return self
 
     def __exit__(
@@ -40,6 +41,7 @@ class VirtualClock:
     ) -> None:
         """Gives the clock back: it goes on from where it stands, at the pace of real time. Does not block."""
         taken, self._taken = self._clock, None
+        _current.remove(self)
         taken.release()
 
     @property
@@ -127,6 +129,17 @@ class VirtualClock:
         if self._taken is None:
             raise RuntimeError("the clock is not taken: use it within `with VirtualClock() as clock:`")
         return self._taken
+
+
+_current: list[VirtualClock] = []
+"""The clock that has the time of this process, or none."""
+
+
+def waits_for_s() -> float | None:
+    """Returns in how many seconds of virtual time something is due once; None without a virtual clock, or if nothing
+    is. Does not block."""
+    due = _current[0]._clock.due_in()[0] if _current else None
+    return None if due is None else due / 1e9
 
 
 def earlier(one: int | None, other: int | None) -> int | None:

@@ -18,6 +18,7 @@ from awoke.admin.connection import ASK_AGAIN_S
 from awoke.errors import ClosedError, KafkaError, OperationTimeout, UnknownGroup, UnknownTopic
 from awoke.runtime.process.group_run import GroupRun
 from awoke.runtime.process.runner import AppRunner
+from awoke.testing.clock import waits_for_s
 from awoke.testing.recorder import RecordedChanges, RunRecorder
 from awoke.text.printable import shown
 from awoke.waiting.drive import drive
@@ -229,6 +230,8 @@ class Idleness:
             f"  {each.handler} still runs, at {each.topic}[{each.partition}] offset {each.offset}:\n{each.stack()}"
             for each in running
         ]
+        if not running and (due_s := waits_for_s()) is not None:
+            lines.append(f"  waits for {due_s:g} s of virtual time: advance the clock (awoke_clock.advance({due_s:g}))")
         fatal = [app.runner.fatal_error for app in self._apps if app.runner.fatal_error is not None]
         return "\n".join([*lines, *(f"  app stopped by {error!r}" for error in fatal)])
 

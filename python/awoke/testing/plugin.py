@@ -6,6 +6,7 @@ Each run of pytest in an environment with awoke imports this file. It imports th
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 REST_TIMEOUT_S = 10.0
 """The time in which apps come to rest while the clock stands still, in seconds of real time."""
+
+PATIENCE_S = 30.0
+"""The longest time for which a test waits for a message that may never come, in seconds of real time."""
 
 RUNS = pytest.StashKey["Runs"]()
 """The apps that run beside a test."""
@@ -144,7 +148,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Stops the apps of a test after its function, so that their problems fail the test itself."""
+    """Limits the waits of a test, and stops its apps after its function, so that their problems fail the test."""
+    from awoke.waiting import time
+
+    before, time.patience = time.patience, time.Patience(threading.get_ident(), PATIENCE_S)
+    try:
+        return (yield from _run(item))
+    finally:
+        time.patience = before
+
+
+def _run(item: pytest.Item) -> Generator[None, object, object]:
     runs = item.stash.get(RUNS, None)
     if runs is None:
         return (yield)

@@ -44,6 +44,7 @@ class Probe:
         app: App,
         changes: RecordedChanges,
         wait_idle: Callable[..., None],
+        check_topic: Callable[[str], None],
         *,
         may_repeat: bool = False,
         **settings: Any,
@@ -64,7 +65,9 @@ class Probe:
             raise
         self.recorder = RunRecorder(app, changes)
         """All that was recorded."""
-        self._changes, self._wait_idle = changes, wait_idle
+        self._changes, self._wait_idle, self._check_topic = changes, wait_idle, check_topic
+        self.has_waited = True
+        """True if the test has waited for something since it last sent a message by this probe."""
         self._producer: Producer | None = None
         self._outputs = OutputReaders(self.runner.settings.bootstrap_servers, self.runner.settings.kafka)
         self._looked_at = 0
@@ -130,8 +133,11 @@ class Probe:
         The options are those of `Producer.produce`: `key`, `headers`, `partition`, `timestamp_ms`.
 
         Raises:
+            AssertionError: No app of this test reads or writes the topic, and the test has not created it.
             DeliveryFailed, DeliveryTimeout: The brokers refused it, or did not answer.
         """
+        self._check_topic(topic)
+        self.has_waited = False
         delivery = self.producer.produce(topic, value, **options).wait(TIMEOUT_S)
         self.recorder.sent.add((delivery.topic, delivery.partition, delivery.offset))
         return delivery
@@ -149,6 +155,7 @@ class Probe:
             AssertionError: There are fewer within `timeout_s`; names those that there are.
         """
         named = self._named(topic)
+        self.has_waited = self.has_waited or n is not None
         return self._outputs.all(named, timeout_s) if n is None else self._outputs.wait_for(named, n, timeout_s)
 
     async def asent(self, topic: str, n: int | None = None, *, timeout_s: float = TIMEOUT_S) -> list[SentMessage]:

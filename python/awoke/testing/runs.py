@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from awoke._native import EventBox
 from awoke.admin import Admin
 from awoke.app.app import App
 from awoke.declare.reader import Reader
-from awoke.errors import AwokeError
+from awoke.errors import AwokeError, UnknownTopic
 from awoke.observe.events.pump import pump
 from awoke.observe.ledger import OF_EVENT_LOOPS
 from awoke.settings import KafkaValue, embedded
@@ -56,7 +57,7 @@ class Runs:
         given = self._cluster.settings_of(app)
         kafka = {**self._cluster.kafka, **given.pop("kafka", {}), **app.settings.kafka, **settings.pop("kafka", {})}
         settings = {"bootstrap_servers": self._cluster.bootstrap_servers, "kafka": kafka, **given, **settings}
-        probe = Probe(app, self._changes, self.wait_idle, may_repeat=may_repeat, **settings)
+        probe = Probe(app, self._changes, self.wait_idle, self.check_topic, may_repeat=may_repeat, **settings)
         self._probes.append(probe)
         probe.start(may_join_later=may_join_later)
         return probe
@@ -67,10 +68,32 @@ class Runs:
         Raises:
             AssertionError: They are not within `timeout_s`.
         """
+        for probe in self._probes:
+            probe.has_waited = True
+        apps = [each.running for each in self._probes if not each.is_stopped]
+        Idleness(self._brokers, apps, self._changes, self._cluster.created).wait(timeout_s, at_rest=at_rest)
+
+    @property
+    def _brokers(self) -> Admin:
         if self._admin is None:
             self._admin = Admin(self._cluster.bootstrap_servers, kafka=self._cluster.kafka)
-        apps = [each.running for each in self._probes if not each.is_stopped]
-        Idleness(self._admin, apps, self._changes, self._cluster.created).wait(timeout_s, at_rest=at_rest)
+        return self._admin
+
+    def check_topic(self, topic: str) -> None:
+        """Checks that a topic exists, which brokers would create at its first message. Blocks.
+
+        Raises:
+            AssertionError: It does not; says which topic may be meant.
+        """
+        if topic in self._cluster.created:
+            return
+        try:
+            self._brokers.describe_topic(topic, RECORDED_WITHIN_S)
+        except UnknownTopic:
+            near = difflib.get_close_matches(topic, self._cluster.created, 1)
+            meant = f": is {near[0]!r} meant?" if near else ""
+            text = f"no app of this test reads {topic!r}, and the test has not created it{meant}"
+            raise AssertionError(f"{text} (awoke_cluster.create_topic({topic!r}) creates it)") from None
 
     def begin(self) -> None:
         """Notes what there is before the test's own code."""
@@ -87,6 +110,7 @@ class Runs:
         Called again it does nothing.
         """
         probes, self._probes = self._probes, []
+        left = [each for each in probes if not each.is_stopped]
         problems: list[str] = []
         with contextlib.ExitStack() as stack:
             for probe in probes:
@@ -96,6 +120,7 @@ class Runs:
         self._admin = None
         for probe in probes:
             problems += problems_of(probe, probes)
+        problems += [text for each in left for text in unprocessed(each, probes)]
         if self._baseline is not None:
             problems += self._baseline.left_behind()
         self._baseline = None
@@ -166,6 +191,20 @@ def lost(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:
             for _, partition, offset in sorted(below - processed):
                 where = f"{topic}[{partition}] offset {offset}"
                 yield f"app {probe.app.name}: a message was committed by {group.group} and never processed: {where}"
+
+
+def unprocessed(probe: Probe, others: Sequence[Probe]) -> Iterator[str]:
+    """Yields a text for each message that the test has not waited for, and that an app has not begun to process."""
+    sent = {each for other in others if not other.has_waited for each in other.recorder.sent}
+    begun = {(each.topic, each.partition, each.offset) for other in others for each in other.recorder.calls}
+    failures = [each for other in others for each in other.recorder.failures]
+    begun |= {(each.topic or "", each.partition or 0, each.offset or 0) for each in failures if each.topic is not None}
+    for group in probe.runner.joining:
+        read = {topic for topic, route in group.routes.items() if reads_from_the_start(probe.runner.settings, route)}
+        for topic, partition, offset in sorted(sent - begun):
+            if topic in read - probe.recorder.left_out:
+                text = f"{topic}[{partition}] offset {offset} was sent and not processed when the test ended"
+                yield f"app {probe.app.name}: {text}: wait for it before you look at results (probe.idle())"
 
 
 def topics_read(probes: Iterable[Probe]) -> list[str]:

@@ -12,6 +12,9 @@ import unicodedata
 HARMFUL = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of characters that change the display of others: control, format, surrogate, separators."""
 
+TEXT_MAX = 8_000
+"""The most characters of one value, or of the text of one error, that are shown to people."""
+
 SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -48,18 +51,29 @@ def indented(text: str) -> str:
     return harmless(text, keep="\n\t").replace("\n", "\n    ")
 
 
+def bounded(text: str, most: int = TEXT_MAX) -> str:
+    """Returns text of at most about `most` characters: of longer text, its begin and its end, and how much is missing.
+
+    A log line, a report and a terminal are for people. The content of a message may have any size.
+    """
+    if len(text) <= most:
+        return text
+    begin, end = most * 3 // 4, most // 4
+    return f"{text[:begin]}… ({len(text) - begin - end:,} characters left out) …{text[-end:]}"
+
+
 def shown(value: object) -> str:
-    """Returns the harmless `repr` of any object; the name of its type if its `repr` fails."""
+    """Returns the harmless `repr` of any object, `bounded`; the name of its type if its `repr` fails."""
     try:
-        return harmless(repr(value))
+        return harmless(bounded(repr(value)))
     except BaseException:  # `__repr__` may be user code.
         return f"<{type(value).__qualname__}, whose repr failed>"
 
 
 def text_of(error: BaseException) -> str:
-    """Returns the text of an error as it is; the name of its type if its `str` fails."""
+    """Returns the text of an error, `bounded`; the name of its type if its `str` fails."""
     try:
-        return str(error)
+        return bounded(str(error))
     except BaseException:  # `__str__` may be user code.
         return f"<{type(error).__qualname__}, whose str failed>"
 

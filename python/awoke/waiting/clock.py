@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from awoke._native import Signal, SignalWait, clock_is_virtual, clock_ns, wall_ns
 from awoke.waiting.handles import IN_JOB, LoopMailbox, mailbox_of, resolve_once
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def monotonic_s() -> float:
@@ -24,6 +27,14 @@ def monotonic_s() -> float:
 def wall_ms() -> int:
     """Returns the time since 1970 in milliseconds, which moves with the clock while a test has it."""
     return wall_ns() // 1_000_000
+
+
+def now() -> datetime:
+    """Returns the current time, in UTC. In a test that has taken the clock it is virtual time, which the test moves.
+
+    Use it in handlers in place of `datetime.now`, where a test is to decide the time. Does not block.
+    """
+    return EPOCH + timedelta(microseconds=wall_ns() // 1_000)
 
 
 async def wait(signal: Signal, timeout_s: float | None) -> bool:

@@ -6,7 +6,27 @@ A supervisor, and a command that talks to one, load no native module. Only that 
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from typing import NamedTuple
+
+
+class Patience(NamedTuple):
+    """The longest wait of one thread for what may never come."""
+
+    thread: int
+    """Its identifier."""
+    seconds: float
+
+
+patience: Patience | None = None
+"""That of the thread that runs a test, while pytest runs one: a wait without an end would hang the whole run."""
+
+
+def patience_s() -> float | None:
+    """Returns the longest time for which the calling thread waits for what may never come; None for no limit."""
+    is_mine = patience is not None and patience.thread == threading.get_ident()
+    return patience.seconds if patience is not None and is_mine else None
 
 
 def monotonic_s() -> float:

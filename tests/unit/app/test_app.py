@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -165,6 +165,28 @@ def test_background_functions_start_with_the_app_and_later_ones_at_once() -> Non
     app.runs(None, None)
     app.runs(started.append, FakeRunner())
     assert started == [early, late, early, late], "each start runs all of them"
+
+
+def test_a_background_function_is_decorated_with_options_or_without_and_stays_itself() -> None:
+    app, started = awoke.App("shop"), list[BackgroundFunction]()
+
+    @app.background
+    def look() -> None: ...
+
+    @app.background(on_error="restart", name="again")
+    async def look_again() -> None: ...
+
+    app.runs(started.append, FakeRunner())
+    assert started == [
+        BackgroundFunction(look, (), "log", None),
+        BackgroundFunction(look_again, (), "restart", "again"),
+    ]
+    with pytest.raises(awoke.ConfigError, match="yield"):
+        app.background(generator)
+
+
+def generator() -> Iterator[int]:
+    yield 1
 
 
 def test_the_producer_is_made_on_first_use_with_the_apps_settings_and_replaced_after_its_close() -> None:

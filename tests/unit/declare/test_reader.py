@@ -207,7 +207,10 @@ def test_an_end_that_is_not_reached_in_time_is_an_error(reader: awoke.Reader, mo
     assert native_of(reader).waits == [4.0, 1.0]
 
 
-def test_an_iteration_goes_on_over_the_end_until_the_reader_closes(reader: awoke.Reader) -> None:
+def test_an_iteration_goes_on_over_the_end_until_the_reader_closes(
+    reader: awoke.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("awoke.waiting.time.patience", None)  # As outside of tests.
     native_of(reader).put(Batch(0, "a"), ("orders", 0), ("orders", 1), Batch(1, "b"))
     found: list[Any] = []
     with pytest.raises(awoke.ClosedError):

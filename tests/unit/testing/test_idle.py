@@ -37,7 +37,7 @@ def test_order(awoke_run):
     with pytest.raises(AssertionError) as raised:
         probe.idle(timeout_s=0.01)
     assert "orders[0], group shop: committed None, end 1" in str(raised.value)
-    assert "offset 0 (key b'k') failed 1 times" in str(raised.value)
+    assert "offset 0 (key b'k') failed once" in str(raised.value)
     assert "no card" in str(raised.value)
     assert len(probe.failures) == 1
 """

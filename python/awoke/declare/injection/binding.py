@@ -111,6 +111,9 @@ def _without_functions(constant: Mapping[str, Any], others: Sequence[Parameter],
     if takes_received and len(getters) == 1 and not constant:
         ((name, get),) = getters
         return lambda function, received: function(received, **{name: get(received)})
+    if not takes_received and len(getters) == 1 and not constant:
+        ((name, get),) = getters
+        return lambda function, received: function(**{name: get(received)})
     if takes_received:
         return lambda function, received: function(
             received, **constant, **{name: get(received) for name, get in getters}

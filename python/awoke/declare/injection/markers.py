@@ -35,14 +35,20 @@ Key = Annotated[Type, IsKey()]
 """The key of the message, decoded: `id: awoke.Key[int]`."""
 
 
-class Header(msgspec.Struct, frozen=True):
-    """Marks the parameter that gets a header of the message, as text, bytes, or a type that text can be read as.
-
-    Of several headers of this name the last one counts. Without the header the parameter gets its default, or None if
-    its type takes that; else the message fails with a `DecodeError`.
-    """
+class HeaderMark(msgspec.Struct, frozen=True):
+    """The mark that `Header` makes."""
 
     name: str
+
+
+def Header(name: str) -> Any:  # noqa: N802 - as `Depends`.
+    """Marks the parameter that gets a header of the message, as text, bytes, or a type that text can be read as.
+
+    It may also be the default of the parameter: `tenant: str = Header("tenant")`. If the header occurs more than once,
+    the last value counts. Without the header the parameter gets its default, or None if its type takes that; else the
+    message fails with a `DecodeError`.
+    """
+    return HeaderMark(name)
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -51,9 +57,27 @@ class Service(msgspec.Struct, frozen=True):
     name: str
 
 
-class Depends:
+class DependsMark:
+    """The mark that `Depends` makes."""
+
+    __slots__ = ("function", "scope")
+
+    def __init__(self, function: Callable[..., Any], scope: Scope = "job") -> None:
+        if not callable(function):
+            raise ConfigError(f"Depends takes a function, as in Depends(session), not {function!r}", "depends")
+        if scope not in SCOPES:
+            raise ConfigError(f"Depends: scope is one of {', '.join(SCOPES)}, not {scope!r}", "depends")
+        self.function = function
+        self.scope = scope
+
+    def __repr__(self) -> str:
+        return f"Depends({getattr(self.function, '__qualname__', self.function)}, scope={self.scope!r})"
+
+
+def Depends(function: Callable[..., Any], scope: Scope = "job") -> Any:  # noqa: N802 - the name that FastAPI gave it.
     """Marks the parameter that gets what a function returns, or yields once: `Annotated[Session, Depends(session)]`.
 
+    It may also be the default of the parameter: `session: Session = Depends(session)`.
     The function's own parameters are filled in the same way. It is called once for each life of the `scope`:
 
     - `job` (the default): one call of the handler;
@@ -69,16 +93,4 @@ class Depends:
     Raises:
         ConfigError: It is no function, or there is no such scope.
     """
-
-    __slots__ = ("function", "scope")
-
-    def __init__(self, function: Callable[..., Any], scope: Scope = "job") -> None:
-        if not callable(function):
-            raise ConfigError(f"Depends takes a function, as in Depends(session), not {function!r}", "depends")
-        if scope not in SCOPES:
-            raise ConfigError(f"Depends: scope is one of {', '.join(SCOPES)}, not {scope!r}", "depends")
-        self.function = function
-        self.scope = scope
-
-    def __repr__(self) -> str:
-        return f"Depends({getattr(self.function, '__qualname__', self.function)}, scope={self.scope!r})"
+    return DependsMark(function, scope)

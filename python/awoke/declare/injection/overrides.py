@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from awoke.declare.consumer import Application
-from awoke.declare.injection.markers import Depends
+from awoke.declare.injection.markers import DependsMark
 from awoke.declare.injection.parameters import Parameter, dependency_of, in_order, overridden
 from awoke.declare.injection.values import Scoped
 from awoke.waiting.drive import run_now
@@ -31,7 +31,7 @@ class AppDependencies:
             ConfigError: A parameter of the other has no annotation that says its argument.
         """
         before = dict(self._others)
-        dependency_of(Depends(other), "override")  # So that a mistake is told where it is written.
+        dependency_of(DependsMark(other), "override")  # So that a mistake is told where it is written.
         self._others[function] = other
         try:
             yield

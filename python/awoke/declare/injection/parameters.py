@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from awoke.declare.annotations import hint_of, said
+from awoke.declare.annotations import hint_of, said, type_name
 from awoke.declare.handlers import Kind, does_not_fit, kind_of
-from awoke.declare.injection.markers import SCOPES, Depends, Scope
-from awoke.declare.injection.sources import MISSING, OfFunction, PerCall, Source, received_by, source_of
+from awoke.declare.injection.markers import SCOPES, DependsMark, Scope
+from awoke.declare.injection.sources import (
+    MISSING,
+    OfFunction,
+    PerCall,
+    Source,
+    is_value_type,
+    marked_by_default,
+    received_by,
+    source_of,
+    value_of,
+)
 from awoke.declare.signatures import signature_of
 from awoke.errors import ConfigError
 
@@ -88,10 +99,14 @@ def parameters_of(
         found = list(reading.filled(function))
     except (TypeError, ValueError, NameError):
         return Parameters()  # A function of a C library without a known signature.
+    if not is_batch and found:
+        _check_no_method(found[0][0], where)
     by_name: list[Parameter] = []
     takes_received, value_type, key_type = False, None, None
+    named = (each for each, _ in found if each.kind not in VARIABLE)
+    first = found[0][0] if found and found[0][0].kind in FIRST else next(named, None)
     for place, (each, is_of_wrapped) in enumerate(found):
-        source = reading.source(each, function)
+        source = reading.first_source(each, function) if each is first else reading.source(each, function)
         if isinstance(source, PerCall):
             value_type, key_type = value_type or source.value_type, key_type or source.key_type
         is_received = source is None or (isinstance(source, PerCall) and source.is_received)
@@ -106,6 +121,12 @@ def parameters_of(
         raise does_not_fit(function, where, takes)
     check_awaited(by_name, where, is_async=kind_of(function).startswith("async"))
     return Parameters(tuple(by_name), takes_received, said(value_type), said(key_type))
+
+
+def _check_no_method(first: inspect.Parameter, where: str) -> None:
+    if first.name in ("self", "cls") and first.annotation is first.empty and first.kind in FIRST:
+        text = f"{where}: is a method, whose {first.name!r} would get the message; pass the method of an object, as in"
+        raise ConfigError(f"{text} app.on('orders')(shop.handle), or decorate a function", "handler")
 
 
 def _check_named(parameter: inspect.Parameter, where: str) -> None:
@@ -125,7 +146,7 @@ def check_awaited(by_name: Sequence[Parameter], where: str, *, is_async: bool) -
             raise ConfigError(text, "depends")
 
 
-def dependency_of(depends: Depends, where: str) -> Dependency:
+def dependency_of(depends: DependsMark, where: str) -> Dependency:
     """Returns a function of `Depends` with its parameters.
 
     Raises:
@@ -164,14 +185,17 @@ class _Reading(NamedTuple):
         yield from ((each, True) for each in inner if each.name not in names)
 
     def _takes_received(self, first: inspect.Parameter, function: Callable[..., Any]) -> bool:
-        source = self.source(first, function)
+        source = self.first_source(first, function)
         return first.kind in FIRST and (source is None or (isinstance(source, PerCall) and source.is_received))
 
     def source(self, parameter: inspect.Parameter, function: Callable[..., Any]) -> Source | None:
-        """Returns where the argument of a parameter comes from; None if the annotation does not say it."""
-        if parameter.annotation is parameter.empty:
-            return None
+        """Returns where the argument of a parameter comes from; None if neither annotation nor default say it."""
         default = MISSING if parameter.default is parameter.empty else parameter.default
+        if parameter.annotation is parameter.empty:
+            try:
+                return marked_by_default(str, default)
+            except TypeError as error:
+                raise ConfigError(f"{self.where}: parameter {parameter.name!r}: {error}", "handler") from None
         module, name = getattr(function, "__module__", "awoke"), getattr(function, "__qualname__", "")
         try:
             hint = hint_of(parameter.annotation, function, self.around)
@@ -186,6 +210,29 @@ class _Reading(NamedTuple):
             self._check(source, parameter.name)
         return source
 
+    def first_source(self, parameter: inspect.Parameter, function: Callable[..., Any]) -> Source | None:
+        """Returns the same of the first parameter: one of another type than the message's gets the value.
+
+        Raises:
+            ConfigError: It is of a class, whose `consume` gets a batch; else as `source`.
+        """
+        source = self.source(parameter, function)
+        if source is not None or parameter.annotation is parameter.empty or parameter.kind in VARIABLE:
+            return source
+        try:
+            hint = hint_of(parameter.annotation, function, self.around)
+        except ConfigError:
+            return None
+        if not is_value_type(hint):
+            return None
+        if not self.is_batch:
+            return value_of(hint)
+        kind = typing.get_origin(hint) or hint
+        if isinstance(kind, type) and kind.__module__ != "collections.abc":
+            text = f"{self.where}: parameter {parameter.name!r} is annotated as {type_name(hint)}, and consume gets a"
+            raise ConfigError(f"{text} batch; annotate awoke.Batch[…] with the type of a value", "handler")
+        return None
+
     def _check(self, source: PerCall, name: str) -> None:
         text = None
         if self.is_batch and source.is_of_message:
@@ -199,7 +246,7 @@ class _Reading(NamedTuple):
         """Returns a source; one of `Depends` with the parameters of its function. `above` are those that need it."""
         return self.dependency(source.depends, above) if isinstance(source, OfFunction) else source
 
-    def dependency(self, depends: Depends, above: tuple[Callable[..., Any], ...]) -> Dependency:
+    def dependency(self, depends: DependsMark, above: tuple[Callable[..., Any], ...]) -> Dependency:
         """Returns a function of `Depends` with its parameters."""
         function, kind = depends.function, kind_of(depends.function)
         if function in above:
@@ -265,7 +312,7 @@ def overridden(
         if not isinstance(source, Dependency):
             return each
         if source.function in by:
-            return Parameter(each.name, dependency_of(Depends(by[source.function], source.scope), "override"))
+            return Parameter(each.name, dependency_of(DependsMark(by[source.function], source.scope), "override"))
         return Parameter(each.name, source._replace(parameters=overridden(source.parameters, by)))
 
     return tuple(of(each) for each in parameters) if by else tuple(parameters)

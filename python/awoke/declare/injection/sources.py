@@ -12,8 +12,9 @@ import msgspec
 import msgspec.inspect
 
 from awoke._native import Batch, Message
+from awoke.declare.annotations import members_of
 from awoke.declare.consumer import Application
-from awoke.declare.injection.markers import Depends, Header, IsKey, IsValue, Scope, Service
+from awoke.declare.injection.markers import Depends, DependsMark, Header, HeaderMark, IsKey, IsValue, Scope, Service
 from awoke.errors import DecodeError
 from awoke.observe.events import Events
 from awoke.produce.producer import Producer
@@ -63,7 +64,7 @@ class OfApp(NamedTuple):
 class OfFunction(NamedTuple):
     """An argument that a function of `Depends` returns."""
 
-    depends: Depends
+    depends: DependsMark
 
     @property
     def scope(self) -> Scope:
@@ -73,7 +74,10 @@ class OfFunction(NamedTuple):
 
 Source = PerCall | PerAssignment | OfApp | OfFunction
 
-MARKS = (IsValue, IsKey, Header, Service, Depends)
+MARKS = (IsValue, IsKey, HeaderMark, Service, DependsMark)
+
+FOREIGN = frozenset({"fastapi", "faststream", "fast_depends", "taskiq", "taskiq_dependencies"})
+"""Libraries whose marks look like awoke's, and mean nothing to it."""
 
 GIVEN: dict[type, Callable[[Application], Any]] = {
     Producer: lambda app: app.producer,
@@ -89,10 +93,13 @@ def source_of(annotation: Any, default: Any, logger: str) -> Source | None:
     `default` is that of the parameter, `logger` the name of the logger that it may get.
 
     Raises:
-        TypeError: A header can't be read as the type of the parameter, or a mark has no argument.
+        TypeError: A header can't be read as the type of the parameter; a mark has no argument, or is another library's.
     """
+    if (found := marked_by_default(annotation, default)) is not None:
+        return found
     kind, *marks = typing.get_args(annotation) if typing.get_origin(annotation) is typing.Annotated else [annotation]
     for mark in marks:
+        check_own(mark)
         found = _marked(mark, kind, default)
         if found is not None:
             return found
@@ -105,6 +112,52 @@ def source_of(annotation: Any, default: Any, logger: str) -> Source | None:
     return _received(kind)
 
 
+def marked_by_default(annotation: Any, default: Any) -> Source | None:
+    """Returns where an argument comes from by the mark that is its parameter's default, as FastAPI has it; else None.
+
+    Raises:
+        TypeError: The mark is another library's, or as `source_of`.
+    """
+    check_own(default)
+    is_mark = isinstance(default, MARKS) or any(default is each for each in (Header, Service, Depends))
+    return _marked(default, annotation, MISSING) if is_mark else None
+
+
+def check_own(mark: object) -> None:
+    """Refuses the mark of another library, which would be passed as it is.
+
+    Raises:
+        TypeError: It is one.
+    """
+    library = type(mark).__module__.partition(".")[0]
+    if library in FOREIGN:
+        name = type(mark).__name__
+        instead = f"awoke.{name}" if name in ("Depends", "Header") else "awoke.Value, awoke.Header or awoke.Depends"
+        raise TypeError(f"has the mark {name} of {library}, which awoke does not know; use {instead}")
+
+
+def is_value_type(kind: Any) -> bool:
+    """Tells whether an annotation, without marks, is the type of a value: neither a message nor what may be one."""
+    if kind is None or kind in (Any, object) or isinstance(kind, typing.TypeVar | str):
+        return False
+    origins = [typing.get_origin(each) or each for each in members_of(kind) if each is not type(None)]
+    return bool(origins) and not any(map(_may_be_message, origins))
+
+
+def _may_be_message(origin: Any) -> bool:
+    if not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
+        return True
+    try:
+        return issubclass(Message, origin)
+    except TypeError:
+        return False  # A typed dict.
+
+
+def value_of(kind: Any) -> PerCall:
+    """Returns the source of a parameter that gets the value of the message, of this type."""
+    return PerCall(_value, value_type=kind)
+
+
 def received_by(annotation: str) -> PerCall | None:
     """Returns the message or the batch, for a text that names it and a type that does not exist at run time."""
     found = RECEIVED.match(annotation)
@@ -114,7 +167,7 @@ def received_by(annotation: str) -> PerCall | None:
 def is_marked(annotation: Any) -> bool:
     """Tells whether an annotation has a mark for a handler's parameter."""
     marks = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is typing.Annotated else ()
-    return any(isinstance(mark, MARKS) or mark in MARKS for mark in marks)
+    return any(isinstance(mark, MARKS) or mark in (*MARKS, Depends, Header) for mark in marks)
 
 
 def _received(kind: Any) -> Source | None:
@@ -131,13 +184,13 @@ def _marked(mark: Any, kind: Any, default: Any) -> Source | None:
         return PerCall(_value, value_type=kind)
     if isinstance(mark, IsKey) or mark is IsKey:
         return PerCall(_key, key_type=kind)
-    if isinstance(mark, Header):
+    if isinstance(mark, HeaderMark):
         return PerCall(header_reader(mark.name, kind, default))
     if isinstance(mark, Service):
         return OfApp(lambda app: app.caller(mark.name))
     if mark in (Header, Service, Depends):
         raise TypeError(f"the mark {mark.__name__} needs parentheses and an argument: see awoke.{mark.__name__}")
-    return OfFunction(mark) if isinstance(mark, Depends) else None
+    return OfFunction(mark) if isinstance(mark, DependsMark) else None
 
 
 def is_taken(value: Any, kind: Any) -> bool:

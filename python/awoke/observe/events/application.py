@@ -15,6 +15,7 @@ __all__ = [
     "BackgroundFailure",
     "BackgroundOverdue",
     "ClockStepped",
+    "LoopBlocked",
     "ShutdownFailed",
     "ThreadLeaked",
     "TopicDiffers",
@@ -133,6 +134,33 @@ class ThreadLeaked(Event, frozen=True, kw_only=True):
     handler: str
     thread: str
     started_at: str
+
+
+class LoopBlocked(Event, frozen=True, kw_only=True):
+    """A call blocks the event loop of async functions, and with it all of them; debug where the log has its stack."""
+
+    name: ClassVar[str] = "loop.blocked"
+    usual_level: ClassVar[int] = logging.WARNING
+    advice: ClassVar[str] = "await something that does not block, use `asyncio.to_thread`, or make the function `def`"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_blocked_loops_total",
+        "Calls that blocked an event loop of async functions for half a second or more.",
+        {"loop": "loop", "function": "function"},
+    )
+    loop: str
+    """The thread of the loop: `awoke-loop` for handlers, `awoke-rpc-loop` for methods."""
+    place: str
+    """The file, line and function of the innermost call of user code."""
+    function: str
+    for_s: float
+    """The time until now."""
+    is_new: bool
+    """False: it was told of this place before."""
+
+    @property
+    def log_level(self) -> int:
+        """DEBUG where it is not new."""
+        return self.usual_level if self.is_new else logging.DEBUG
 
 
 class ClockStepped(Event, frozen=True, kw_only=True):

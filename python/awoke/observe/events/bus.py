@@ -19,6 +19,7 @@ from awoke.observe.events.clients import ClientError, ClientLog
 from awoke.observe.events.event import Event
 from awoke.observe.events.group import OffsetsCommitted, PartitionsAssigned
 from awoke.observe.logs import keep_audible
+from awoke.text.frames import from_user
 from awoke.text.printable import harmless, shown, text_of
 from awoke.text.secrets import without_userinfo
 from awoke.waiting.raised import report
@@ -137,4 +138,5 @@ def write(event: Event, level: int) -> None:
     left_out = {"error"} if is_traced or error is None else set()
     text = " ".join(f"{name}={shown(value)}" for name, value in fields.items() if name not in left_out)
     extra = {"awoke": {"event": event.name, "fields": plain(fields)}}  # For formatters that write fields apart.
-    logger.log(level, "%s %s", event.name, without_userinfo(text), exc_info=error if is_traced else None, extra=extra)
+    traced = (type(error), error, from_user(error.__traceback__)) if is_traced and error is not None else None
+    logger.log(level, "%s %s", event.name, without_userinfo(text), exc_info=traced, extra=extra)

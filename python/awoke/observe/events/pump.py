@@ -10,14 +10,11 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Protocol
 
-import awoke
 from awoke._native import EventBox, Mailbox
 from awoke.observe.events.bus import Events
 from awoke.observe.events.catalogue import from_engine
 from awoke.observe.events.event import Event
-
-PACKAGE = os.path.dirname(awoke.__file__) + os.sep
-"""The folder of awoke."""
+from awoke.text.frames import is_of_awoke
 
 
 class Listener(Protocol):
@@ -100,7 +97,7 @@ class EventPump:
 def place_of_user_code() -> str:
     """Returns file, line and function of the nearest caller outside of awoke; empty if there is none."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame is not None and is_of_awoke(frame.f_code.co_filename):
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 

@@ -17,6 +17,8 @@ from functools import partial
 from typing import Any
 
 from awoke._native import Admission, IncomingCall, Notifier
+from awoke.observe.events import Events
+from awoke.observe.loop_watch import LoopWatch
 from awoke.waiting.lone_step import is_idle, run_lone_step
 from awoke.waiting.own_loop import run_loop
 
@@ -40,13 +42,14 @@ class MethodLoop:
         run_call: Callable[[IncomingCall], Coroutine[Any, Any, None]],
         on_end: Callable[[BaseException], object],
         new_context: Callable[[], Context],
+        events: Events,
     ) -> None:
         self._admission, self._run_call, self._new_context = admission, run_call, new_context
-        self._loop = asyncio.new_event_loop()
+        self._watch = LoopWatch("awoke-rpc-loop", events)
+        self._loop = self._watch.new_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = self._has_ended = False
-        run = partial(run_loop, self._loop, lambda: self._has_ended, on_end)
-        self.thread = threading.Thread(target=run, name="awoke-rpc-loop", daemon=True)
+        self.thread = threading.Thread(target=partial(self._run, on_end), name="awoke-rpc-loop", daemon=True)
 
     def receive(self, on_call: Callable[[IncomingCall], None]) -> None:
         """Has the loop receive calls, and call this function with each. Does not block."""
@@ -87,6 +90,13 @@ class MethodLoop:
     def _cancel_task(self, task: asyncio.Task[Any]) -> None:
         with contextlib.suppress(RuntimeError):  # The loop has ended, and with it the task.
             self._loop.call_soon_threadsafe(task.cancel)
+
+    def _run(self, on_end: Callable[[BaseException], object]) -> None:
+        self._watch.start()
+        try:
+            run_loop(self._loop, lambda: self._has_ended, on_end)
+        finally:
+            self._watch.stop()
 
     def _cancel_tasks(self) -> None:
         self._is_closing = True

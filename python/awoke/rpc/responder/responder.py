@@ -69,7 +69,7 @@ class Responder:
     def __init__(self, host: ResponderHost, rpc: Rpc, events: Events, box: _native.EventBox) -> None:
         rpc.prepare(host.app.schemas)
         host.app.schemas.check()
-        self._host, self._rpc = host, rpc
+        self._host, self._rpc, self._events = host, rpc, events
         self._options = options = rpc.settings
         self.topics = ServiceTopics.of(rpc.service)
         self.scheduler = _native.Scheduler()
@@ -108,7 +108,9 @@ class Responder:
         """Starts the threads. Calls come once the group has assigned partitions. Does not block."""
         are_async = [method.is_async for method in self._rpc.methods.values()]
         if any(are_async):
-            self._loop = MethodLoop(self._admission, self._run_call, self._host.stop_app, self._host.contexts.new)
+            self._loop = MethodLoop(
+                self._admission, self._run_call, self._host.stop_app, self._host.contexts.new, self._events
+            )
             self._threads.append(self._loop.thread)
         if self._loop is not None and all(are_async):
             self._loop.receive(self._receive_on_loop)

@@ -44,10 +44,11 @@ class KeptFailure(NamedTuple):
         now_s = monotonic_s()
         key = "no key" if self.key is None else f"key {self.key[:KEY_MAX]!r}"
         again = "is tried now" if self.next_s <= now_s else f"is tried again in {duration(self.next_s - now_s)}"
-        return (
-            f"offset {self.offset} ({key}) failed {self.attempts} times in {duration(now_s - self.since_s)}, "
-            f"the last with {self.error}; it {again}"
+        for_s = duration(now_s - self.since_s)
+        failed = (
+            f"once, {for_s} ago, with" if self.attempts == 1 else f"{self.attempts} times in {for_s}, the last with"
         )
+        return f"offset {self.offset} ({key}) failed {failed} {self.error}; it {again}"
 
 
 class Failures:

@@ -98,6 +98,10 @@ class Recovery:
         the end of the app ends it.
         """
         if (end := end_in(error)) is not None:
+            at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
+            logger.error(
+                "%s raised %s at %s: the app stops, and the message comes again", self._route.name, shown(end), at
+            )
             self.end_app(job, end)
             return
         with self._ending(job):
@@ -307,7 +311,8 @@ class Recovery:
 
     def _exhausted(self, job: Job, failed: FailedJob) -> RetriesExhausted:
         at = f"{job.topic}[{job.partition}] offset {job.first_offset}"
-        return RetriesExhausted(f"{at} failed {failed.attempts} times, the last with: {shown(failed.error)}")
+        times = "once" if failed.attempts == 1 else f"{failed.attempts} times, the last"
+        return RetriesExhausted(f"{at} failed {times} with: {shown(failed.error)}")
 
     def _emit_letter_failed(self, job: Job, refused: BaseException, retry_in_s: float | None) -> None:
         """Emits that a dead letter could not be sent; `None`: it would be refused again."""

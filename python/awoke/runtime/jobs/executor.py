@@ -72,6 +72,8 @@ class Executor:
         self._crash_guard = CrashGuard(route, context, self._recovery) if has_letters else None
         self._calls = HandlerCalls(route, context)
         self._cleanups = context.app.cleanups
+        self.name = route.name
+        """The name of the code that it runs."""
         self.new_context = context.contexts.new
         """Makes the context of a job or a hook."""
         self._call = self._choose()

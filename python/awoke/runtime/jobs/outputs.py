@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from awoke._native import DeliveryHandle, Message
+from awoke.declare.annotations import contradicts, type_name
 from awoke.declare.handlers import check_ran
 from awoke.declare.routing import Route
+from awoke.errors import EncodeError
 from awoke.observe.tracing import Tracer
 from awoke.payloads.message import Headers, Outgoing, Record, addressed, header_pairs
 from awoke.runtime.process.context import Producing
@@ -48,8 +50,11 @@ class Outputs:
         functions = [route.function] if route.handlers is None else [each.function for each in route.handlers.cases]
         many = [returns_records(each) for each in functions]
         self._is_always_many, self._may_be_many = all(many), any(many)
-        is_plain = tracer is None and not self._forwarded and not self._may_be_many
-        self.plain: set[type] = {bytes, str} if is_plain else set()
+        is_plain = self._is_plain = tracer is None and not self._forwarded and not self._may_be_many
+        self._said = None if self._may_be_many else route.result_type
+        self._fitting: set[type] = set()
+        """Types of results that suit the annotation. It grows."""
+        self.plain: set[type] = {each for each in (bytes, str) if self._fits(each)} if is_plain else set()
         """Types of results that are sent as they are, under their message's key and without headers. It grows."""
 
     def answer(self, message: Message[Any], result: Any) -> Answer | None:
@@ -57,6 +62,7 @@ class Outputs:
 
         Raises:
             TypeError: of several results, one is no `awoke.Record`; HandlerDidNotRun: it is a coroutine or the like.
+            EncodeError: it is of another type than the function's annotation says.
         """
         if result is None:
             return None
@@ -67,9 +73,21 @@ class Outputs:
         if self._is_always_many or (type(result) in SEVERAL and self._are_records(result)):
             return [self._complete(message, each) for each in records_in(result)]
         check_ran(result, self._name)
-        if self.plain and len(self.plain) < PLAIN_MAX and not isinstance(result, SEVERAL):
+        self._check_fits(result)
+        if self._is_plain and len(self.plain) < PLAIN_MAX and not isinstance(result, SEVERAL):
             self.plain.add(type(result))
         return Record(result, message.raw_key, self.headers(message, None))
+
+    def _fits(self, kind: type) -> bool:
+        return self._said is None or kind in self._fitting or not contradicts(kind, self._said)
+
+    def _check_fits(self, result: Any) -> None:
+        kind = type(result)
+        if not self._fits(kind):
+            text = f"{self._name} returned a {kind.__qualname__}, and its annotation says {type_name(self._said)}"
+            raise EncodeError(f"{text}: nothing is sent; correct one of them")
+        if len(self._fitting) < PLAIN_MAX:
+            self._fitting.add(kind)
 
     def headers(self, message: Message[Any], own: Headers | None) -> Headers | None:
         """Returns the headers of a record: those forwarded from its message, its own, and those of the trace."""
@@ -81,7 +99,10 @@ class Outputs:
         return type(results[0]) in RECORDS if results else self._may_be_many
 
     def _record(self, message: Message[Any], result: Any) -> Result:
-        return result if type(result) in RECORDS else Record(result, message.raw_key)
+        if type(result) in RECORDS:
+            return result  # type: ignore[no-any-return]
+        self._check_fits(result)
+        return Record(result, message.raw_key)
 
     def _complete(self, message: Message[Any], record: Result) -> Result:
         if not self._forwarded and self._tracer is None:

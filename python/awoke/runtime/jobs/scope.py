@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from awoke._native import Signal
@@ -25,7 +26,7 @@ from awoke.observe.events import BackgroundFailure, Events
 from awoke.observe.ledger import Ledger, place_of_caller
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import wait
-from awoke.waiting.drive import drive, elsewhere, until
+from awoke.waiting.drive import drive, elsewhere, is_in_event_loop, until
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,10 @@ class StopToken:
         """Waits as `pause`, on an event loop."""
         return await wait(self._signal, delay_s)
 
+    async def wait_on_loop(self) -> None:
+        """Waits until the function is to end, on an event loop."""
+        await wait(self._signal, None)
+
     @contextlib.contextmanager
     def thread(self) -> Iterator[None]:
         """Marks the calling thread as one of the owner's, for the time of the block."""
@@ -101,11 +106,15 @@ class Scope:
     ) -> None:
         """Starts a thread, or for a coroutine function a task of the running loop, that belongs to this scope.
 
+        Without a running loop, the thread runs a loop for a coroutine function.
+
         Raises:
             ClosedError: the owner has ended.
         """
         name = name or str(getattr(function, "__name__", type(function).__name__))
         more = {"stop": self.stopping} if takes_stop(function) else {}
+        if inspect.iscoroutinefunction(function) and not is_in_event_loop():
+            function = partial(self._run_loop, function)
         with self._lock:
             if self._is_closed:
                 raise ClosedError(f"{self.owner} has gone: it starts nothing in the background any more")
@@ -124,6 +133,20 @@ class Scope:
             self._threads = [each for each in self._threads if each.is_alive()] + [thread]
             self._ledger.write_down(thread, self.owner, self._generation, place_of_caller())
             thread.start()
+
+    def _run_loop(self, function: Callable[..., Any], *arguments: Any, **more: Any) -> None:
+        """Runs a coroutine function on an event loop of its own, until it ends or the owner does. Blocks."""
+
+        async def run() -> None:
+            task = asyncio.ensure_future(function(*arguments, **more))
+            stopping = asyncio.ensure_future(self.stopping.wait_on_loop())
+            await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if task.done():
+                task.result()
+            task.cancel()  # It is awaited by the runner's end.
+
+        asyncio.run(run())
 
     def _run(self, *served: Any) -> None:
         with self.stopping.thread():

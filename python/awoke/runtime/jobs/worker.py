@@ -11,8 +11,11 @@ from concurrent.futures import Future
 from typing import Any
 
 from awoke._native import HookJob, Job, LaneAssignment, Notifier, Scheduler
+from awoke.errors import AwokeError
+from awoke.observe.loop_watch import LoopWatch
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.process.context import RunnableApp
+from awoke.runtime.watch.stacks import Unfinished, stack_of, stack_of_coroutine
 from awoke.waiting.handles import IN_JOB
 from awoke.waiting.lone_step import is_idle, run_lone_step
 from awoke.waiting.own_loop import run_loop
@@ -43,6 +46,11 @@ class Worker:
         """Waits for its end; returns whether it came within the time."""
         self.thread.join(timeout_s)
         return not self.thread.is_alive()
+
+    def unfinished(self) -> list[Unfinished]:
+        """Returns the code that runs now, if any does. Does not block. Any thread."""
+        work = self.running
+        return [] if work is None else [Unfinished(described(work, self._executors), stack_of(self.thread))]
 
     def _run(self) -> None:
         while (work := self._scheduler.next()) is not None:
@@ -82,7 +90,9 @@ class AsyncWorker:
         executors: Mapping[int, Executor],
         jobs_max: int,
         on_end: Callable[[BaseException], object],
+        watch: LoopWatch | None = None,
     ) -> None:
+        self._watch = watch
         self._scheduler = scheduler
         self._executors = executors
         self._jobs_max = jobs_max
@@ -97,7 +107,7 @@ class AsyncWorker:
 
     def start(self) -> None:
         """Starts the thread; returns when its loop runs. Raises an `OSError` where the system has no more files."""
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.new_event_loop() if self._watch is None else self._watch.new_loop()
         self.thread.start()
         self._is_serving.wait()
 
@@ -113,6 +123,13 @@ class AsyncWorker:
         """Returns the jobs and hooks that run now. Does not block. Any thread."""
         return list(self._tasks.values())
 
+    def unfinished(self) -> list[Unfinished]:
+        """Returns the code that runs now, or waits. Does not block. Any thread."""
+        tasks = list(self._tasks.items())
+        return [
+            Unfinished(described(work, self._executors), stack_of_coroutine(task.get_coro())) for task, work in tasks
+        ]
+
     def finish(self) -> None:
         """Lets the loop end after its last job. Does not block."""
         with contextlib.suppress(RuntimeError):  # The loop has ended.
@@ -125,10 +142,14 @@ class AsyncWorker:
 
     def _run_loop(self) -> None:
         try:
+            if self._watch is not None:
+                self._watch.start()
             self._loop.add_reader(self._notifier.fileno(), self._on_notified)
             self._loop.call_soon(self._begin)
             run_loop(self._loop, lambda: self._has_ended, self._on_end)
         finally:
+            if self._watch is not None:
+                self._watch.stop()
             self._is_serving.set()
             self._has_no_jobs.set()
 
@@ -191,6 +212,16 @@ class AsyncWorker:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self._loop.call_later(seconds, self._take)
+
+
+def described(work: Job | HookJob, executors: Mapping[int, Executor]) -> str:
+    """Returns the name of the code that works on a job or a hook, with the place of that."""
+    name, place = executors[work.route_number].name, f"{work.topic}[{work.partition}]"
+    if isinstance(work, HookJob):
+        return f"{name}.{work.name} of {place}"
+    with contextlib.suppress(AwokeError):  # It has ended meanwhile.
+        return f"{name}, at {place} offset {work.first_offset}"
+    return f"{name}, at {place}"
 
 
 def workers_of(app: RunnableApp) -> int:

@@ -20,12 +20,13 @@ from typing import Any
 from awoke import _native
 from awoke._native import HookJob, Job
 from awoke.declare.routing import Route
+from awoke.observe.loop_watch import LoopWatch
 from awoke.runtime.jobs.executor import Executor
 from awoke.runtime.jobs.own_thread import executor_of
 from awoke.runtime.jobs.worker import AsyncWorker, Worker, async_jobs_of, workers_of
 from awoke.runtime.process.context import RouteContext, RunnableApp
 from awoke.runtime.process.stopping import InterruptibleWait, join_all, remaining_s
-from awoke.runtime.watch.overdue import stack_of
+from awoke.runtime.watch.stacks import Unfinished, stack_of
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,12 @@ class WorkerPool:
                 self._add(self._wanted)
         if self._has_loop or self._app.lifecycle.has_async:
             self._loop = AsyncWorker(
-                "awoke-loop", self._async_scheduler, self._async_executors, async_jobs_of(self._app), self._stop_app
+                "awoke-loop",
+                self._async_scheduler,
+                self._async_executors,
+                async_jobs_of(self._app),
+                self._stop_app,
+                LoopWatch("awoke-loop", self._app.events),
             )
             self._loop.start()
 
@@ -124,6 +130,23 @@ class WorkerPool:
         found = [work for worker in self.workers if (work := worker.running) is not None]
         return found if self._loop is None else found + self._loop.running()
 
+    def unfinished(self) -> list[Unfinished]:
+        """Returns the code of jobs and hooks that runs now, or waits, with its stack. Does not block."""
+        found = [each for worker in self.workers for each in worker.unfinished()]
+        return found if self._loop is None else found + self._loop.unfinished()
+
+    def report_late(self, threads: list[threading.Thread]) -> list[str]:
+        """Logs what each thread that is still alive runs, or the tasks of its event loop; returns their names."""
+        late = [thread for thread in threads if thread.is_alive()]
+        workers: list[Worker | AsyncWorker] = [*self.workers, *([] if self._loop is None else [self._loop])]
+        own = {worker.thread: worker for worker in workers}
+        for thread in late:
+            worker = own.get(thread)
+            found = [] if worker is None else worker.unfinished()
+            for what, stack in found or [Unfinished(thread.name, stack_of(thread))]:
+                logger.error("%s is still running, at:\n%s", what, stack)
+        return [thread.name for thread in late]
+
     def call_async(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         """Calls an async function on the event loop. Does not block."""
         assert self._loop is not None, "an async function was registered during the start"
@@ -159,11 +182,3 @@ class WorkerPool:
             worker = Worker(f"awoke-worker-{next(self._numbers)}", self._scheduler, self._executors)
             self.workers.append(worker)
             worker.start()
-
-
-def report_late(threads: list[threading.Thread]) -> list[str]:
-    """Logs the stack of each thread that is still alive; returns their names."""
-    late = [thread for thread in threads if thread.is_alive()]
-    for thread in late:
-        logger.error("%s is still running:\n%s", thread.name, stack_of(thread))
-    return [thread.name for thread in late]

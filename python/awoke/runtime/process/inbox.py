@@ -1,4 +1,4 @@
-"""A queue of words for the main thread, from signal handlers and other threads, with a descriptor to wait on."""
+"""A queue of words, from signals and other threads, for the thread that decides what the process does next."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import FrameType
 from typing import NamedTuple
 
 Said = str
 """`signal`, `asked to stop`, `fatal error`, `stopped`; of a node `quick` (stop at once), `quiet` (no new jobs),
 `ignored`."""
+
+STOPS = ("signal", "quick")
+"""The words that ask for the end of the process."""
 
 Handler = Callable[[int, FrameType | None], object]
 _taken: list[Taken] = []
@@ -64,16 +67,25 @@ def _give_back() -> None:
 os.register_at_fork(after_in_child=_give_back)
 
 
-class Inbox:
-    """A queue for one reader, the main thread, whose wait a signal ends whichever thread the kernel gave it to.
+class StartInterrupted(KeyboardInterrupt):
+    """A signal has come while the app starts. The main thread raises it, wherever it is."""
 
-    Python runs signal handlers on the main thread only. A main thread that waits for a lock does not wake up when the
-    kernel delivers a signal to another thread. The interpreter's C handler, which runs on that thread, writes to the
-    wake-up descriptor, and the main thread waits for that.
+
+class Inbox:
+    """A queue for one reader at a time, whose wait a signal ends whichever thread the kernel gave it to.
+
+    Python runs signal handlers on the main thread only, and there between two instructions. A main thread that waits
+    for a lock does not wake up when the kernel delivers a signal to another thread, and one that is in a library of C
+    runs no handler. The interpreter's C handler, which runs on any thread, writes the number of the signal to the
+    wake-up descriptor, and the reader takes it from there.
     """
 
     def __init__(self) -> None:
         self._said: collections.deque[Said] = collections.deque()
+        self._words: Mapping[int, Said] = {}
+        """The word of each signal that is heard, by the signal's number."""
+        self._interrupts = False
+        """True if the next signal interrupts the main thread."""
         self._reading, self._writing = socket.socketpair()
         self._reading.setblocking(False)
         self._writing.setblocking(False)
@@ -81,17 +93,17 @@ class Inbox:
         self._poll.register(self._reading, select.POLLIN)
 
     def put(self, said: Said) -> None:
-        """Adds a word and wakes the reader. Any thread, or a signal handler; does not block."""
+        """Adds a word and wakes the reader. Any thread; does not block."""
         self._said.append(said)
+        self._write(0)
+
+    def _write(self, number: int) -> None:
         # A full buffer wakes the reader as well. A closed one has no reader any more.
         with contextlib.suppress(OSError):
-            self._writing.send(b"\0")
+            self._writing.send(bytes((number,)))
 
     def get(self) -> Said:
-        """Waits for the next word. Main thread only; Python's signal handlers run meanwhile."""
-        # The C handler makes the Python handler pending before it writes its byte, and the interpreter runs pending
-        # handlers
-        # between two calls. The handler's `put` writes a byte of its own, so the next poll can't miss its word.
+        """Waits for the next word. One thread at a time; on the main thread, Python's signal handlers run meanwhile."""
         while not self._said:
             self._poll.poll()
             self._drain()
@@ -99,8 +111,13 @@ class Inbox:
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while self._reading.recv(4096):
-                pass
+            while numbers := self._reading.recv(4096):
+                self._said.extend(self._words[each] for each in numbers if each in self._words)
+
+    @property
+    def is_hearing(self) -> bool:
+        """True if signals put words into the queue."""
+        return bool(self._words)
 
     def hear(self, words: Mapping[signal.Signals, Said]) -> Callable[[], None]:
         """Puts the word of each signal into the queue from now on; returns a function that restores the earlier
@@ -110,9 +127,36 @@ class Inbox:
         """
         if threading.current_thread() is not threading.main_thread():
             return lambda: None
-        return take_signals(
-            {each: lambda *_, said=said: self.put(said) for each, said in words.items()}, self._writing.fileno()
-        )
+        self._words = {int(number): said for number, said in words.items()}
+        restore = take_signals(dict.fromkeys(words, self._on_signal), self._writing.fileno())
+
+        def end() -> None:
+            restore()
+            self._words = {}
+
+        return end
+
+    @contextlib.contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Has the first signal to stop within the block raise `StartInterrupted` on the main thread, too."""
+        self._interrupts = self.is_hearing
+        try:
+            yield
+        finally:
+            self._interrupts = False
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        # The number is there already, unless user code has taken the descriptor: an event loop does, and gives none
+        # back.
+        mine = self._writing.fileno()
+        found = signal.set_wakeup_fd(mine, warn_on_full_buffer=False)
+        if found != mine:
+            self._write(number)
+            if found >= 0:
+                signal.set_wakeup_fd(found, warn_on_full_buffer=False)
+        if self._interrupts and self._words.get(number) in STOPS:
+            self._interrupts = False
+            raise StartInterrupted
 
     def close(self) -> None:
         """Closes the descriptors. Words that are added afterwards are lost."""

@@ -8,14 +8,14 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context
-from typing import Any
+from typing import Any, NamedTuple
 
 from awoke.declare.lifecycle import Lifecycle, LifecycleFunction
 from awoke.observe.events import Events, ShutdownFailed
-from awoke.runtime.watch.overdue import stack_of
+from awoke.runtime.watch.stacks import Unfinished, stack_of, stack_of_coroutine
 from awoke.waiting.drive import within
 
 logger = logging.getLogger(__name__)
@@ -24,12 +24,23 @@ CallAsync = Callable[[Callable[[], Any]], "Future[Any]"]
 """Calls an async function on the runtime's event loop."""
 
 
+class Called(NamedTuple):
+    """A function that was called and has not returned."""
+
+    what: str
+    thread: threading.Thread
+    """The thread that has called it, and waits for it."""
+    flow: Coroutine[Any, Any, None] | None
+    """Its call, if it is `async def`."""
+
+
 class LifecycleRun:
     """The start-up and shutdown functions of one run of an app. They run in one context, which each job inherits."""
 
     def __init__(self, lifecycle: Lifecycle, events: Events, call_async: CallAsync, context: Context) -> None:
         self._lifecycle, self._events, self._call_async, self._context = lifecycle, events, call_async, context
         self._closers: list[LifecycleFunction] = []
+        self._called: Called | None = None
         self._started: int | None = None
         """The number of start-up functions that succeeded; None before the first was called, and after the shutdown."""
 
@@ -40,7 +51,7 @@ class LifecycleRun:
         """
         self._started = 0
         for each in list(self._lifecycle.startups):
-            self._call(each)
+            self._call(each, "start-up function")
             self._started += 1
 
     def also(self, start: Callable[[], object], close: Callable[[], object], name: str) -> None:
@@ -66,25 +77,48 @@ class LifecycleRun:
         thread.join(max(0.0, deadline_s - time.monotonic()))
         if not thread.is_alive():
             return []
-        logger.error("a shutdown function is still running:\n%s", stack_of(thread))
+        for what, stack in self.unfinished():
+            logger.error("%s is still running, at:\n%s", what, stack)
         return [thread.name]
+
+    def unfinished(self) -> list[Unfinished]:
+        """Returns the start-up or shutdown function that was called and has not returned. Does not block."""
+        called = self._called
+        if called is None:
+            return []
+        stack = stack_of(called.thread) if called.flow is None else stack_of_coroutine(called.flow)
+        return [Unfinished(called.what, stack)]
 
     def _shut_down(self, functions: list[LifecycleFunction]) -> None:
         for each in functions:
             try:
-                self._call(each)
+                self._call(each, "shutdown function")
             except BaseException as error:  # Also SystemExit: the other functions must run.
                 self._events.emit(ShutdownFailed(function=each.name, error=error))
 
-    def _call(self, each: LifecycleFunction) -> None:
-        if each.is_async:
-            self._call_async(lambda: _call_within(self._context, each.function)).result()
-        else:
+    def _call(self, each: LifecycleFunction, kind: str) -> None:
+        flow = self._run_async(each.function) if each.is_async else None
+        self._called = Called(f"the {kind} {each.name}", threading.current_thread(), flow)
+        if flow is not None:
+            call = self._call_async(lambda: flow)
+            try:
+                call.result()
+            except BaseException:
+                call.cancel()  # A signal has interrupted the wait, and not the call, which may go on.
+                raise
+            return
+        try:
             self._context.run(each.function)
+        finally:
+            self._called = None
 
-
-async def _call_within(context: Context, function: Callable[[], Any]) -> None:
-    await within(context, context.run(function))
+    async def _run_async(self, function: Callable[[], Any]) -> None:
+        called = self._called
+        try:
+            await within(self._context, self._context.run(function))
+        finally:
+            if self._called is called:
+                self._called = None
 
 
 async def until(done: Future[None]) -> None:

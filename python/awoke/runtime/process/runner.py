@@ -33,7 +33,7 @@ from awoke.rpc.responder.responder import Responder
 from awoke.runtime.extension import Extension
 from awoke.runtime.jobs.alone import AloneProducer
 from awoke.runtime.jobs.scope import Scope
-from awoke.runtime.jobs.worker_pool import WorkerPool, report_late
+from awoke.runtime.jobs.worker_pool import WorkerPool
 from awoke.runtime.process.connections import Connections
 from awoke.runtime.process.context import RunnableApp
 from awoke.runtime.process.dependencies import ProcessDependencies
@@ -46,6 +46,7 @@ from awoke.runtime.process.stopping import InterruptibleWait, remaining_s, store
 from awoke.runtime.process.topic_watch import TopicWatch
 from awoke.runtime.watch.health import BlockedOutputs
 from awoke.runtime.watch.overdue import OverdueWatch
+from awoke.runtime.watch.stacks import Unfinished
 from awoke.waiting.drive import drive
 from awoke.waiting.green_threads import check_threads
 
@@ -109,6 +110,7 @@ class AppRunner(Steering):
         self._is_clean = True
         self._ended: Future[None] = Future()
         self._end_stop_requests: Callable[[], None] | None = None
+        self._end_run: Callable[[], None] = lambda: None
         self.fatal_error: BaseException | None = None
         """The error that ends the app, if there is one."""
         self.is_quiet = False
@@ -121,7 +123,7 @@ class AppRunner(Steering):
         before.
 
         Raises:
-            ConfigError: no route, two groups of one name, or a setting that librdkafka refuses.
+            ConfigError: the app runs already, has no route, or two groups of one name; librdkafka refuses a setting.
             BrokerUnreachable: no broker answered.
             UnknownTopic: a topic does not exist. What a start-up function raises leaves, too.
         """
@@ -132,9 +134,11 @@ class AppRunner(Steering):
                 self._ended.set_result(None)
                 return
             try:
+                self._end_run = self.app.begin_run()
                 self._start()
             except BaseException:
                 self._end_stop_requests()
+                self._end_run()
                 self._ended.set_result(None)
                 raise
 
@@ -262,6 +266,10 @@ class AppRunner(Steering):
             group.stop_waiting()
         return True
 
+    def unfinished(self) -> list[Unfinished]:
+        """Returns the user code that was called and has not returned, with its stack. Does not block."""
+        return self._lifecycle.unfinished() + self._pool.unfinished()
+
     def stop(self, timeout_s: float | None = None) -> bool:
         """Finishes running jobs, commits, leaves the group, delivers what was produced, and joins the workers.
 
@@ -274,6 +282,7 @@ class AppRunner(Steering):
                 try:
                     self._is_clean = self._stop(timeout_s)
                 finally:
+                    self._end_run()
                     self._ended.set_result(None)
         with self._asking:
             stopper = self._stopper
@@ -434,4 +443,4 @@ class AppRunner(Steering):
         threads = self._pool.end_jobs(deadline_s)
         if self.responder is not None:
             threads += self._stop_wait.call(partial(self.responder.close, deadline_s), self.responder.threads())
-        return report_late(threads)
+        return self._pool.report_late(threads)

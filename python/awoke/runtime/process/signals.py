@@ -1,7 +1,8 @@
 """Runs an app until a signal comes: the first stops gracefully, the second waits for no job, the third ends at once.
 
-The main thread waits for words in an inbox, from signal handlers and other threads. The stop runs on a thread of
-its own, so that the main thread can react to the next signal.
+The main thread waits for words in an inbox, from signals and other threads. The stop runs on a thread of its own, so
+that the main thread can react to the next signal. The start runs on the main thread, as user code expects: the inbox is
+read on a thread of its own meanwhile, because user code may never return from there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from collections.abc import Iterator, Mapping
 from awoke.observe import logs
 from awoke.runtime.process.context import RunnableApp
 from awoke.runtime.process.embedded import EmbeddedCluster
-from awoke.runtime.process.inbox import Inbox
+from awoke.runtime.process.inbox import STOPS, Inbox, StartInterrupted
 from awoke.runtime.process.joining import is_name_taken
 from awoke.runtime.process.runner import AppRunner
+from awoke.runtime.watch.stacks import Unfinished, stack_of
 from awoke.settings import KafkaValue
 from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE, code_of
 from awoke.text.printable import shown, text_of
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 HEARD = {signal.SIGINT: "signal", signal.SIGTERM: "signal"}
 """The word for each signal."""
+REPORT_S = 2.0
+"""The time that a third signal leaves for the log."""
 
 
 def run(
@@ -50,10 +54,81 @@ def run(
             app, on_fatal_error=lambda error: heard.put("fatal error"), on_stop=lambda: heard.put("asked to stop")
         )
         stack.callback(heard.hear(HEARD))
-        server.start()
-        if server.has_ended:
-            return EXIT_CLEAN
-        return wait_and_stop(server, heard)
+        return wait_and_stop(server, heard) if start(server, heard) else EXIT_CLEAN
+
+
+def start(server: AppRunner, heard: Inbox) -> bool:
+    """Starts an app; returns false if it was stopped before it ran, by a signal or by `app.stop()`. Blocks.
+
+    Raises what the start raises.
+    """
+    try:
+        with StartWatch(server, heard), heard.interrupting():
+            server.start()
+    except StartInterrupted:
+        server.stop()  # Where the signal came when all had started.
+        return False
+    return not server.has_ended
+
+
+class StartWatch:
+    """Reacts to signals while the main thread starts an app.
+
+    The thread:
+    1. wait for a word;
+    2. at the second signal, log the code that does not return; at the third, end the process;
+    3. end when the start has ended, and leave the words to what follows it.
+
+    The first signal interrupts the main thread: see `Inbox.interrupting`.
+    """
+
+    def __init__(self, server: AppRunner, heard: Inbox) -> None:
+        self._server, self._heard = server, heard
+        self._words: list[str] = []
+        self._thread = threading.Thread(target=self._watch, name="awoke-signals", daemon=True)
+
+    def __enter__(self) -> None:
+        if self._heard.is_hearing:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread.ident is not None:
+            self._heard.put("started")
+            self._thread.join()
+        for word in self._words:
+            self._heard.put(word)
+
+    def _watch(self) -> None:
+        signals = 0
+        while (said := self._heard.get()) != "started":
+            self._words.append(said)
+            if said not in STOPS:
+                continue
+            signals += 2 if said == "quick" and not signals else 1
+            if signals == 1:
+                logger.info("stopping: the start is interrupted; a second signal tells what does not end")
+            elif signals == 2:
+                self._server.stop_waiting()
+                report_unfinished(self._server, "the start", threading.main_thread())
+                logger.warning("the next signal ends the process at once")
+            else:
+                end_at_once(self._server, "the start", threading.main_thread())
+
+
+def report_unfinished(server: AppRunner, otherwise: str, thread: threading.Thread) -> None:
+    """Logs the user code that does not return, with its stack; if there is none, what a thread does instead."""
+    for what, stack in server.unfinished() or [Unfinished(otherwise, stack_of(thread))]:
+        logger.error("%s has not ended, it is at:\n%s", what, stack)
+
+
+def end_at_once(server: AppRunner, otherwise: str, thread: threading.Thread) -> None:
+    """Ends the process at a third signal, and logs what has not ended. A log that hangs does not hold it up for long."""
+    logs_it = threading.Thread(
+        target=report_unfinished, args=(server, otherwise, thread), name="awoke-ending", daemon=True
+    )
+    logs_it.start()
+    logs_it.join(REPORT_S)
+    os._exit(EXIT_AT_ONCE)
 
 
 def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
@@ -62,7 +137,7 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
         if said == "quiet":
             server.quiet()
     if said == "signal":
-        logger.info("stopping: running jobs finish; a second signal does not wait for them")
+        logger.info("stopping: running jobs finish; a second signal does not wait for them, a third ends at once")
     is_clean: list[bool] = []
 
     def stop() -> None:
@@ -81,7 +156,7 @@ def wait_and_stop(server: AppRunner, heard: Inbox) -> int:
             signals += 1
             stop_waiting(server)
             if signals > 1:
-                os._exit(EXIT_AT_ONCE)
+                end_at_once(server, "the stop", thread)
     thread.join()  # It has nothing left to do.
     code = EXIT_CLEAN
     if isinstance(server.fatal_error, SystemExit):

@@ -9,27 +9,19 @@ The thread, which exists only where a route sets `max_processing_s`:
 from __future__ import annotations
 
 import asyncio
-import faulthandler
 import logging
-import sys
-import tempfile
 import threading
-import traceback
-import types
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any, NamedTuple
 
 from awoke._native import Job, Signal
 from awoke.observe.events import Events, JobSlow
 from awoke.runtime.extension import Extension
+from awoke.runtime.watch.stacks import stack_of, stack_of_coroutine
 from awoke.text.durations import duration
 from awoke.waiting.clock import monotonic_s
 
 logger = logging.getLogger(__name__)
-
-HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-"""False: another thread's frames change while they are read, and the interpreter may crash."""
 
 ROUNDING_S = 1e-6
 """A deadline has passed when it is nearer than this: sums of floating point are not exact."""
@@ -49,9 +41,7 @@ class WatchedJob(NamedTuple):
 
     def stack(self) -> str:
         """Returns the stack of the job as text."""
-        if self.task is not None and (HAS_GIL or not is_running(self.task)):
-            return "".join("".join(traceback.format_stack(frame, 1)) for frame in awaiting_frames(self.task))
-        return stack_of(self.thread)
+        return stack_of(self.thread) if self.task is None else stack_of_coroutine(self.task.get_coro())
 
 
 class OverdueWatch(Extension):
@@ -153,40 +143,3 @@ class OverdueWatch(Extension):
             self._changed.wait(left_s, recurs=True, is_tracked=True)
         self._changed.leave()
         return None
-
-
-def awaiting_frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
-    """Yields the frames of a task's coroutines, the outermost first. `Task.get_stack` knows the outermost only."""
-    awaited: Any = task.get_coro()
-    while awaited is not None:
-        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
-        if frame is not None:
-            yield frame
-        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
-
-
-def is_running(task: asyncio.Task[Any]) -> bool:
-    """Tells whether a task of another thread runs now, and does not wait."""
-    coroutine = task.get_coro()
-    return isinstance(coroutine, types.CoroutineType) and coroutine.cr_running
-
-
-def stack_of(thread: threading.Thread) -> str:
-    """Returns the stack of a thread as text, as a traceback prints it."""
-    if not HAS_GIL:
-        return dumped_stack(thread)
-    frame: Any = sys._current_frames().get(thread.ident or 0)
-    return "".join(traceback.format_stack(frame)) if frame is not None else "(ended meanwhile)"
-
-
-def dumped_stack(thread: threading.Thread) -> str:
-    """Returns the stack of a thread without its lines of code, the innermost call first.
-
-    faulthandler stops all threads while it reads their stacks.
-    """
-    with tempfile.TemporaryFile("w+") as file:
-        faulthandler.dump_traceback(file, all_threads=True)
-        file.seek(0)
-        stacks = file.read().split("\n\n")
-    number = f"0x{thread.ident or 0:016x}"
-    return next((each for each in stacks if number in each.partition("\n")[0]), "(ended meanwhile)")

@@ -234,7 +234,7 @@ def of_forgotten(message: Any, it: Annotated[Any, Depends(forgotten)]) -> None:
 @KINDS
 def test_a_function_may_return_nothing_and_no_coroutine(is_async: bool) -> None:
     assert Call(of_kind(of_nothing, is_async))() is None
-    with pytest.raises(awoke.HandlerDidNotRun, match="forgotten: the call returned a coroutine"):
+    with pytest.raises(awoke.HandlerDidNotRun, match="forgotten returned a coroutine"):
         Call(of_kind(of_forgotten, is_async))()
     assert said == []
 

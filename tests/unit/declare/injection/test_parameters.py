@@ -12,6 +12,7 @@ import pytest
 
 import awoke
 from awoke.declare.injection import Depends, Header, Key, Value
+from awoke.declare.injection.markers import DependsMark
 from awoke.declare.injection.parameters import Parameter, Parameters, dependency_of, in_order, overridden
 from awoke.declare.injection.sources import Assignment, PerCall
 from awoke.settings import Settings
@@ -416,7 +417,7 @@ def by_place(settings: Settings, /) -> Any: ...
         (Depends(later_with_yield, "app"), "scope 'app' takes a plain def that returns"),
     ],
 )
-def test_a_function_that_can_not_be_called_is_refused_where_the_route_is_made(depends: Depends, words: str) -> None:
+def test_a_function_that_can_not_be_called_is_refused_where_the_route_is_made(depends: DependsMark, words: str) -> None:
     async def handle(message: awoke.Message[bytes], it: Annotated[str, depends]) -> None: ...
 
     with pytest.raises(awoke.ConfigError, match=f"^{WHERE}: .*{words}"):
@@ -444,7 +445,7 @@ def needs_later(of: Annotated[str, Depends(later)]) -> str:
         Depends(needs_later),
     ],
 )
-def test_an_async_function_needs_an_async_handler(depends: Depends) -> None:
+def test_an_async_function_needs_an_async_handler(depends: DependsMark) -> None:
     def handle(message: awoke.Message[bytes], it: Annotated[str, depends]) -> None: ...
 
     def handle_and_yield(message: awoke.Message[bytes], it: Annotated[str, depends]) -> Iterator[str]:

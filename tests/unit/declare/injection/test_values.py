@@ -149,5 +149,5 @@ def test_what_fails_while_it_is_closed_is_returned_with_its_name() -> None:
 
 
 def test_a_function_that_returns_a_coroutine_has_not_run() -> None:
-    with pytest.raises(awoke.HandlerDidNotRun, match="which nothing has awaited"):
+    with pytest.raises(awoke.HandlerDidNotRun, match="that nothing has awaited"):
         run_now(make(process(), lambda: client()), "test")

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from awoke.observe.events import Events
 from awoke.rpc.responder.method_loop import CALLS_OF_TURN, LoopReceiver, MethodLoop
 from tests.support.waiting import Collected
 from tests.unit.rpc.responder.fakes import FakeAdmission, FakeCall
@@ -131,7 +132,7 @@ def test_it_ends_with_the_scheduler() -> None:
 
 
 def method_loop(run_call: Callable[[Any], Any]) -> MethodLoop:
-    return MethodLoop(cast(Any, FakeAdmission()), run_call, lambda error: None, Context)
+    return MethodLoop(cast(Any, FakeAdmission()), run_call, lambda error: None, Context, Events())
 
 
 def test_a_call_that_comes_when_the_loop_has_ended_is_left_to_its_next_reader() -> None:

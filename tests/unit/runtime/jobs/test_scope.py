@@ -10,7 +10,7 @@ import awoke
 from awoke.observe.ledger import Ledger
 from awoke.runtime.jobs.scope import Scope, StopToken
 from awoke.waiting.drive import drive
-from tests.support.waiting import Collected
+from tests.support.waiting import Collected, ahang
 
 
 def scope(events: awoke.Events | None = None) -> Scope:
@@ -29,6 +29,36 @@ def test_a_background_thread_gets_a_token_and_is_named_after_its_owner() -> None
     assert mine._ledger.counts()["clicks[3]"] == 1
     assert drive(mine.close(10)) == []
     assert "clicks[3]" not in mine._ledger.counts()
+
+
+def test_a_coroutine_function_of_an_app_runs_on_a_loop_of_its_own_until_the_end() -> None:
+    mine, told = scope(), Collected[str]()
+
+    async def follow(topic: str) -> None:
+        told.add(topic)
+        try:
+            await ahang()
+        finally:
+            told.add("cancelled")
+
+    mine.background(follow, ("orders",), "log", None)
+    assert told.wait_for(1) == ["orders"]
+    assert drive(mine.close(10)) == []
+    assert told.items == ["orders", "cancelled"]
+
+
+def test_a_failure_of_a_coroutine_function_is_one_of_the_function() -> None:
+    events, seen = awoke.Events(), Collected[awoke.Event]()
+    events.subscribe("background.failed", seen.add)
+    mine = scope(events)
+
+    async def fail() -> None:
+        raise ValueError("no topic")
+
+    mine.background(fail, (), "log", None)
+    (event,) = seen.wait_for(1)
+    assert str(event.fields["error"]) == "no topic"
+    assert drive(mine.close(10)) == []
 
 
 def test_nothing_starts_in_a_scope_that_is_closed() -> None:

@@ -16,6 +16,7 @@ from awoke.runtime.process import signals as module
 from awoke.runtime.process.inbox import Inbox
 from awoke.runtime.process.runner import AppRunner
 from awoke.runtime.process.signals import run, wait_and_stop
+from awoke.runtime.watch.stacks import Unfinished
 from awoke.text.exit_codes import EXIT_AT_ONCE, EXIT_CLEAN, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_LATE
 from tests.support.waiting import Collected
 
@@ -43,6 +44,9 @@ class FakeServer:
         if self._needs_signal:
             self.may_end.set()
         return is_first
+
+    def unfinished(self) -> list[Unfinished]:
+        return [Unfinished("handle, at orders[0] offset 3", "  in the bank\n")]
 
     def stop(self) -> bool:
         self.did.add("stop")
@@ -106,7 +110,9 @@ def test_a_quick_stop_waits_for_no_job(heard: Inbox) -> None:
     assert sorted(server.did.items) == ["stop", "stop waiting"]
 
 
-def test_a_third_signal_ends_the_process(heard: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_third_signal_ends_the_process_and_names_what_runs(
+    heard: Inbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     codes: list[int] = []
 
     def end(code: int) -> None:
@@ -118,6 +124,7 @@ def test_a_third_signal_ends_the_process(heard: Inbox, monkeypatch: pytest.Monke
     with pytest.raises(Exited):
         stopped(server, heard, "signal", "signal", "quiet", "signal")
     assert codes == [EXIT_AT_ONCE]
+    assert "handle, at orders[0] offset 3 has not ended, it is at:\n  in the bank" in caplog.text
     server.may_end.set()
     for thread in threading.enumerate():
         if thread.name == "awoke-stopping":

@@ -13,7 +13,8 @@ import awoke
 from awoke._native import Job, Signal
 from awoke.observe.events import JobSlow
 from awoke.runtime.watch import overdue
-from awoke.runtime.watch.overdue import OverdueWatch, dumped_stack, stack_of
+from awoke.runtime.watch.overdue import OverdueWatch
+from awoke.runtime.watch.stacks import dumped_stack, stack_of
 from tests.support.waiting import Collected, ahang, stays_so
 from tests.unit.runtime.fakes import FakeJob
 
