@@ -9,7 +9,7 @@ import typer
 
 import awoke
 from awoke.cli import versions
-from awoke.cli.commands import command
+from awoke.cli.commands import Section, command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_styled, show_table
 from awoke.cli.tables import aligned, plural
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from awoke.settings import RunSettings, Settings
 
 
-@command
+@command(Section.RUN)
 def doctor(
     target: Annotated[
-        str | None, typer.Argument(metavar="[MODULE:APP]", help="The app, whose routes and topics are checked, too.")
+        str | None, typer.Argument(metavar="MODULE:APP", help="The app, whose routes and topics are checked, too.")
     ] = None,
     production: Annotated[
         bool, typer.Option("--production", help="Go through the checklist for production. Exit code 1 if it fails.")
     ] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
-    timeout_s: Annotated[float, typer.Option(help="The longest wait for the brokers, in seconds.")] = 5.0,
+    timeout_s: Annotated[float, typer.Option(help="The longest wait for the brokers.")] = 5.0,
 ) -> None:
     """Show versions, settings with their origin, and whether the brokers answer; check an app for production."""
     from awoke.settings import load, load_run, unknown_variables
@@ -41,7 +41,7 @@ def doctor(
     app = None if target is None else _found(target, given)
     loaded = load(given) if app is None else app.load_settings()
     routes = [] if app is None else [each for group in app.groups.values() for each in group.routes.values()]
-    for row in aligned(versions.rows(), is_left=True):
+    for row in aligned(versions.rows()):
         say(row)
     rows = [
         (name, "(not set)" if value == "None" else value, origin)

@@ -13,11 +13,24 @@ from awoke.operate.dead_letters.letters import Letter
 
 READ_TIMEOUT_S = 60.0
 
-Since = Annotated[
-    str | None,
-    typer.Option(help="Only those that failed since: a time (2026-01-31T12:00) or an age (30m, 2h, 7d)."),
+Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
+Place = Annotated[
+    str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
 ]
-Error = Annotated[str | None, typer.Option("--error", help="Only those whose error's type or text contains this.")]
+FailedFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="PLACE",
+        help="Only those that failed at or after a time (2026-01-31T12:00) or an age (30m, 2h, 7d).",
+    ),
+]
+FailedTo = Annotated[
+    str | None, typer.Option("--to", metavar="PLACE", help="Only those that failed before a time or an age.")
+]
+Error = Annotated[
+    str | None, typer.Option("--error", metavar="TEXT", help="Only those whose error's type or text contains this.")
+]
 Handler = Annotated[str | None, typer.Option(help="Only those of this handler.")]
 Key = Annotated[str | None, typer.Option(help="Only those with this key.")]
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from awoke.cli.commands import command
-from awoke.cli.options import Quiet, Socket
+from awoke.cli.commands import Section, command
+from awoke.cli.options import AsJson, Quiet, Socket, Target
 from awoke.cli.output import say, say_done, say_json
 from awoke.cli.tables import aligned
 from awoke.errors import ConfigError
@@ -21,8 +21,7 @@ from awoke.operate.commands.verbs import VERBS, Reach
 from awoke.settings import load_run
 from awoke.text.durations import duration
 
-Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
-Group = Annotated[str | None, typer.Option(metavar="NAME", help="The consumer group; left out, all groups of the app.")]
+Group = Annotated[str | None, typer.Option(help="The consumer group. By default all groups of the app.")]
 
 
 def ask(target: str, socket: str | None, command: str, within_s: float | None = None, **fields: Any) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def ask(target: str, socket: str | None, command: str, within_s: float | None = 
     """
     socket = load_run({"socket": socket}).values.socket
     if socket is None and ":" not in target:
-        raise ConfigError(f"{target!r} names no app: say MODULE:APP, as in {target}:app", "target")
+        raise ConfigError(f"{target!r} names no app; pass MODULE:APP, as in {target}:app", "target")
     path = socket or find_socket(target)
     try:
         return client.ask(path, command, within_s, target, **fields)
@@ -62,10 +61,8 @@ def nothing_there(target: str, path: str, command: str, why: str) -> str:
     return f"no {wanted} of {target} listens at {path}: {why}; {remedy}"
 
 
-@command
-def status(
-    target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+@command(Section.WATCH)
+def status(target: Target, socket: Socket = None, json: AsJson = False) -> None:
     """Show the nodes of a swarm: state, memory, the oldest running job, partitions, lag, restarts."""
     found = ask(target, socket, "status")
     found.pop("done", None)
@@ -118,13 +115,13 @@ def _remarks(found: dict[str, Any]) -> list[str]:
     return remarks
 
 
-@command
+@command(Section.STEER)
 def stop(target: Target, socket: Socket = None, quiet: Quiet = False) -> None:
     """Stop a swarm: running jobs finish, offsets are committed."""
     tell(target, socket, "stop", quiet)
 
 
-@command
+@command(Section.STEER)
 def quiet(
     target: Target,
     socket: Socket = None,
@@ -134,20 +131,20 @@ def quiet(
     tell(target, socket, "quiet", says_nothing)
 
 
-@command
+@command(Section.STEER)
 def reload(
     target: Target,
     socket: Socket = None,
-    timeout_s: Annotated[
-        float, typer.Option(help="The longest wait, in seconds. The reload itself continues.")
-    ] = VERBS["reload"].answers_within_s,
+    timeout_s: Annotated[float, typer.Option(help="The longest wait. The reload itself continues.")] = VERBS[
+        "reload"
+    ].answers_within_s,
     quiet: Quiet = False,
 ) -> None:
     """Import the app again, replace the nodes one by one, and wait until every node runs the new code."""
     tell(target, socket, "reload", quiet, within_s=timeout_s)
 
 
-@command
+@command(Section.STEER)
 def scale(
     target: Target,
     nodes: Annotated[int, typer.Argument(help="The number of nodes.")],
@@ -158,7 +155,7 @@ def scale(
     tell(target, socket, "scale", quiet, nodes=nodes)
 
 
-@command
+@command(Section.WATCH)
 def dump(
     target: Target,
     node: Annotated[int, typer.Argument(help="The node's number.")],
@@ -169,9 +166,9 @@ def dump(
     tell(target, socket, "dump", quiet, node=node)
 
 
-@command
+@command(Section.STEER)
 def resume(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    target: Target,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The partition's topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     group: Group = None,
@@ -183,9 +180,9 @@ def resume(
     say_done(f"resumed {topic}[{partition}]", is_quiet=quiet)
 
 
-@command
+@command(Section.STEER)
 def skip(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    target: Target,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The message's topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The message's offset.")],

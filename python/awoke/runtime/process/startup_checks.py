@@ -114,6 +114,15 @@ def _written(app: RunnableApp) -> Iterator[str]:
             yield from (str(table.changelog) for table in route.tables if not isinstance(table, Table))
 
 
+def named_topics(app: RunnableApp) -> set[str]:
+    """Returns the topics that routes read and write, also those that nothing declares: all must exist at the start.
+
+    What a pattern matches is among them when it has found topics.
+    """
+    written = {topic for route in app.all_routes for topic in route.topics_out}
+    return {*app.read_topics, *written, *_written(app)}
+
+
 def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
     if route.partitions and max(route.partitions) >= counts[route.topic]:
         count, owner = counts[route.topic], f"route {route.topic!r}: partitions={list(route.partitions)}"
