@@ -45,13 +45,18 @@ class Consent(NamedTuple):
             return False
         if self.is_given:
             return True
-        if not sys.stdin.isatty():
+        if not is_asked_at_terminal():
             raise ConfigError(
                 f"this would {act}, and there is no terminal to ask at; pass --yes, or --dry-run to look first", "--yes"
             )
         if not ask(f"{act[0].upper()}{act[1:]}?"):
             raise typer.Abort
         return True
+
+
+def is_asked_at_terminal() -> bool:
+    """Returns whether somebody can answer a question."""
+    return sys.stdin.isatty()
 
 
 def asks_first(what: str) -> Callable[[Function], Function]:
@@ -62,8 +67,8 @@ def asks_first(what: str) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def asking(*, yes: bool, dry_run: bool, **given: Any) -> Any:
-            return function(consent=Consent(yes, dry_run), **given)
+        def asking(*given: Any, yes: bool = False, dry_run: bool = False, **named: Any) -> Any:
+            return function(*given, consent=Consent(yes, dry_run), **named)
 
         hints = get_type_hints(function, include_extras=True)
         options = [

@@ -95,7 +95,7 @@ def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str |
     """Writes rows in columns below their names. A cell is never cut; one of several lines continues below itself."""
     if title is not None:
         say(title)
-    lines: list[Sequence[str]] = [[name.upper() for name in names]]
+    lines: list[Sequence[str]] = [names]
     for row in rows:
         lines += zip_longest(*(harmless(each, "\n").split("\n") for each in row), fillvalue="")
     for line in aligned(lines):

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -12,9 +15,8 @@ import typer
 
 from awoke.cli.commands import Section, command
 from awoke.cli.options import AsJson, Quiet, Socket, Target
-from awoke.cli.output import say, say_done, say_json
-from awoke.cli.tables import aligned
-from awoke.errors import ConfigError
+from awoke.cli.output import say, say_done, say_json, show_table
+from awoke.errors import AwokeError, ConfigError
 from awoke.operate.commands import client
 from awoke.operate.commands.socket_paths import find_socket, others_text
 from awoke.operate.commands.verbs import VERBS, Reach
@@ -70,8 +72,7 @@ def status(target: Target, socket: Socket = None, json: AsJson = False) -> None:
         say_json(msgspec.json.encode(found).decode())
         return
     say(f"{found['target']}: supervisor {found['pid']}, up {duration(found['uptime_s'])}")
-    for line in aligned([COLUMNS, *(node_row(each) for each in found["nodes"])]):
-        say(line)
+    show_table(COLUMNS, [node_row(each) for each in found["nodes"]])
     for line in _remarks(found):
         say(line)
     for each in found["nodes"]:
@@ -141,7 +142,41 @@ def reload(
     quiet: Quiet = False,
 ) -> None:
     """Import the app again, replace the nodes one by one, and wait until every node runs the new code."""
-    tell(target, socket, "reload", quiet, within_s=timeout_s)
+    with contextlib.nullcontext() if quiet else reload_shown(target, socket):
+        tell(target, socket, "reload", quiet, within_s=timeout_s)
+
+
+REFRESH_S = 1.0
+
+
+@contextlib.contextmanager
+def reload_shown(target: str, socket: str | None) -> Iterator[None]:
+    """Writes each step of a swarm's reload to standard error, inside the block."""
+    ended = threading.Event()
+
+    def write_steps() -> None:
+        before = ""
+        with contextlib.suppress(AwokeError):  # The command itself reports it.
+            while not ended.wait(REFRESH_S):
+                step = step_of(ask(target, socket, "status"))
+                if step not in ("", before):
+                    say(step, err=True)
+                before = step
+
+    say(f"reloading {target}: importing the app", err=True)
+    thread = threading.Thread(target=write_steps, name="awoke-reload-steps", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def step_of(status: Mapping[str, Any]) -> str:
+    """Returns the step of a reload that is under way, by the answer to `status`; nothing while the app is imported."""
+    node, nodes = status["reload"]["node"], [each["node"] for each in status["nodes"]]
+    return f"replacing node {node} ({nodes.index(node) + 1} of {len(nodes)})" if node in nodes else ""
 
 
 @command(Section.STEER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ def admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAdmin:
 
 def row(output: str, name: str) -> list[str]:
     """Returns the cells of a setting."""
-    (line,) = (line for line in output.splitlines() if line.startswith(f"│ {name} "))
-    return [cell.strip() for cell in line.split("│")[1:-1]]
+    (line,) = (line for line in output.splitlines() if line.startswith(f"{name} "))
+    return re.split(r" {2,}", line)
 
 
 def test_brokers_that_answer_are_listed(admin: FakeAdmin) -> None:
