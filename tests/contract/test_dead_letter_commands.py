@@ -223,7 +223,7 @@ def test_the_threads_of_a_running_app_are_shown(cluster: Cluster, topic: CreateT
         assert served.endpoint is not None
         assert started.wait(30)
         port = str(served.endpoint.port)
-        entries = json.loads(awoke_says("threads", port, "--json"))
+        entries = [json.loads(line) for line in awoke_says("threads", port, "--json").splitlines()]
         assert f"{name}[0]" in awoke_says("threads", port, env={"COLUMNS": "200"})
     assert [each["name"] for each in entries if each["owner"] == f"{name}[0]"] == [f"{name}[0]-wait"]
     assert "no app answers" in awoke_says("threads", port, code=1)
@@ -247,9 +247,9 @@ def test_old_dead_letters_are_deleted(cluster: Cluster) -> None:
     assert "nothing to delete" in awoke_says("dead-letter", "purge", dead, "--before", "1h", "--yes", *at)
     assert places() == [(0, 0), (0, 1), (0, 2)]
     said = awoke_says("dead-letter", "purge", dead, "--until", "0:0", "--yes", *at)
-    assert "deleted 1 offsets" in said
+    assert "deleted 1 message " in said
     assert "partition 0 begins at offset 1" in said
     assert places() == [(0, 1), (0, 2)]
-    assert "deleted 2 offsets" in awoke_says("dead-letter", "purge", dead, "--before", "0s", "--yes", *at)
+    assert "deleted 2 messages" in awoke_says("dead-letter", "purge", dead, "--before", "0s", "--yes", *at)
     assert places() == []
     assert "nothing to delete" in awoke_says("dead-letter", "purge", dead, "--all", "--yes", *at)

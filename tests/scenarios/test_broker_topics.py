@@ -46,7 +46,7 @@ def test_topics_are_created_and_not_invented(at: str, env: dict[str, str]) -> No
     assert "refunds altered" in says("topics", "alter", "refunds", "--partitions", "5", "-b", at, env=env)
     assert "refunds deleted" in says("topics", "delete", "refunds", "-b", at, env=env)
     assert "'ordres' does not exist" in says("topics", "describe", "ordres", "-b", at, env=env, code=1)
-    assert "'ordres' does not exist" in says("produce", "ordres", os.devnull, "-b", at, env=env, code=1)
+    assert "'ordres' does not exist" in says("produce", "ordres", "-f", os.devnull, "-b", at, env=env, code=1)
     listed = says("topics", "list", "-b", at, env=env)
     assert listed.split() == ["orders", "4", "receipts", "2"]
 

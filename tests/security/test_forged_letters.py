@@ -49,8 +49,7 @@ def test_no_forged_header_breaks_a_command(
     commands.summarize(forged, bootstrap_servers=at)
     commands.show(forged, "0:8", bootstrap_servers=at)
     capsys.readouterr()
-    commands.replay(forged, dry_run=True, bootstrap_servers=at)
-    dry = capsys.readouterr().out
+    dry = awoke_says("dead-letter", "replay", forged, "--dry-run", "-b", at)
     assert "it would ask about foreign topics: " in dry
     assert len(dry) < 10_000
 

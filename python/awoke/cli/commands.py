@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from awoke.cli import habits
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -79,8 +81,25 @@ def remarks(parameter: Any) -> Iterator[str]:
         yield f"(default: {default:g})" if isinstance(default, float) else f"(default: {default})"
 
 
+def advise(error: Any, ctx: Any, subcommands: Collection[str] = ()) -> None:
+    """Adds to an error about an option of another tool what to type instead."""
+    option = getattr(error, "option_name", None)
+    if isinstance(option, str) and error.message.startswith("No such option"):
+        command = ctx.command_path.removeprefix(ctx.find_root().info_name or "").strip()
+        if (advice := habits.option_advice(option, command, subcommands)) is not None:
+            error.message, error.possibilities = f"{error.message}; {advice}", None
+
+
 class Command(TyperCommand):
     """A command, whose help has `TOPIC` and `--kafka NAME=VALUE` instead of types of Python."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the words behind the command's name."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            advise(error, ctx)
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Returns the words behind the command's name."""
@@ -94,6 +113,23 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """A group of commands in the order of their names, or of their sections."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the words behind the group's name."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            advise(error, ctx, self.commands)
+            raise
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Returns the command that the first word names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if ctx.parent is None and args[0] in habits.COMMANDS and hasattr(error, "message"):
+                error.message = f"No such command {args[0]!r}; awoke has: awoke {habits.COMMANDS[args[0]]}"
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names, sorted."""

@@ -78,6 +78,7 @@ def describe_one(admin: awoke.Admin, name: str, as_json: bool) -> None:
     say(f"{found.name}: {found.state}, {found.kind}{protocol}{at}, lag {lag}")
     show_list(PARTITION, partitions, as_json=False)
     if members:
+        say("")
         show_list(MEMBER, members, as_json=False)
 
 

@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from awoke.cli.tables import aligned
-from awoke.text.printable import harmless, harmless_json
+from awoke.text.printable import harmless, harmless_json, printable
 
 KEPT = "\n\t"
 """Control characters that stay as they are in a text of several lines."""
@@ -83,12 +83,12 @@ def documents(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[
 
 
 def cell(value: Any) -> str:
-    """Returns a value for people: `-` where there is none."""
+    """Returns a value for people, on one line: `-` where there is none."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return printable(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:

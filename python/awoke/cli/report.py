@@ -48,12 +48,14 @@ def show(view: AppView) -> None:
     if not view.reasons:
         say("nothing is stuck")
     show_table(("process", "state", "reported", "memory", "partitions", "failures"), node_rows(view))
+    say("")
     show_table(("group", "topic", "partition", "committed", "end", "lag"), partition_rows(view))
     if view.errors:
         rows = [
             (each.fingerprint, str(each.count), each.last.handler or NONE, each.last.error_type, each.last.error_text)
             for each in view.errors
         ]
+        say("")
         show_table(("fingerprint", "count", "handler", "error", "last text"), rows)
     if view.unreadable:
         say(f"{view.unreadable} records could not be read")

@@ -131,6 +131,7 @@ def describe(
                 say(topic.name)
                 show_list(PARTITION, rows, as_json=False)
                 if settings:
+                    say("")
                     show_list(SETTING, settings, as_json=False)
             if reason:
                 say(f"settings: {reason}", err=True)

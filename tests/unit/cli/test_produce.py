@@ -133,8 +133,8 @@ def test_a_line_of_json_is_sent_as_it_is_under_the_key_of_a_field() -> None:
 ENCODERS = {"key": lambda text: b"K" + text, "value": lambda text: b"V" + text}
 BOTH: dict[str, Any] = {"encoders": ENCODERS}
 SEPARATED: dict[str, Any] = {"key_separator": ":", **BOTH}
-BY_FIELD: dict[str, Any] = {"is_json": True, "key_field": "a", **BOTH}
-IN_ENVELOPE: dict[str, Any] = {"is_envelope": True, **BOTH}
+BY_FIELD: dict[str, Any] = {"format": "json", "key_field": "a", **BOTH}
+IN_ENVELOPE: dict[str, Any] = {"format": "envelope", **BOTH}
 
 
 @pytest.mark.parametrize(
