@@ -19,7 +19,7 @@ from awoke.cli.commands import Section, group
 from awoke.cli.consent import Consent, asks_first
 from awoke.cli.letters import Error, FailedFrom, FailedTo, Handler, Key, Topic
 from awoke.cli.options import AsJson, BootstrapServers, Kafka, pairs
-from awoke.cli.output import KEPT, ask, say, say_json, show_table
+from awoke.cli.output import KEPT, ask, say, say_json, show_table, with_count
 from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import plural, time_of
 from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes
@@ -66,7 +66,8 @@ def list_letters(
     rows: list[tuple[str, ...]] = []
     shown = 0
     with contextlib.nullcontext() if of_app is None else types_of(of_app, keep_secrets) as parts:
-        for letter in letters.read(topic, bootstrap_servers, kafka, lambda: strangers.update(["messages"])):
+        note = partial(strangers.update, ["messages"])
+        for letter in letters.read(topic, bootstrap_servers, kafka, note, is_counted=not as_json):
             if shown == limit:
                 break
             if not wanted.wants(letter):
@@ -228,7 +229,7 @@ def read_all(
     """
     missing = set(places)
     found = []
-    for message in letters.messages(topic, bootstrap_servers, kafka):
+    for message in with_count(letters.messages(topic, bootstrap_servers, kafka), "message"):
         place = (message.partition, message.offset)
         if place in missing:
             letter_of(message)

@@ -9,6 +9,7 @@ import typer
 
 import awoke
 from awoke.cli.options import pairs
+from awoke.cli.output import with_count
 from awoke.operate.dead_letters.letters import Letter
 
 READ_TIMEOUT_S = 60.0
@@ -36,10 +37,19 @@ Key = Annotated[str | None, typer.Option(help="Only those with this key.")]
 
 
 def read(
-    topic: str, bootstrap_servers: str | None, kafka: list[str] | None, on_stranger: Callable[[], object] | None = None
+    topic: str,
+    bootstrap_servers: str | None,
+    kafka: list[str] | None,
+    on_stranger: Callable[[], object] | None = None,
+    *,
+    is_counted: bool = True,
 ) -> Iterator[Letter]:
-    """Yields the dead letters of a topic, up to its present end; calls `on_stranger` for each other message. Blocks."""
-    for message in messages(topic, bootstrap_servers, kafka):
+    """Yields the dead letters of a topic, up to its present end; calls `on_stranger` for each other message. Blocks.
+
+    At a terminal, it shows how many messages it has read, unless that would disturb what is written meanwhile.
+    """
+    found: Iterator[awoke.Message[bytes | None]] = messages(topic, bootstrap_servers, kafka)
+    for message in with_count(found, "message") if is_counted else found:
         origin = awoke.dead_letter.origin(message)
         if origin is not None:
             yield Letter(message, origin)

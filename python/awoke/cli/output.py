@@ -9,15 +9,21 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import typer
 
 from awoke.cli.tables import aligned
 from awoke.text.printable import harmless, harmless_json, printable
+
+Item = TypeVar("Item")
+
+REFRESH_S = 0.1
+"""The interval of what shows progress. An update for each message would cost more than the message."""
 
 KEPT = "\n\t"
 """Control characters that stay as they are in a text of several lines."""
@@ -100,6 +106,26 @@ def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str |
         lines += zip_longest(*(harmless(each, "\n").split("\n") for each in row), fillvalue="")
     for line in aligned(lines):
         say(line)
+
+
+def with_count(items: Iterable[Item], noun: str) -> Iterator[Item]:
+    """Yields items, and shows how many there were: at a terminal, as long as it lasts. Nothing else may be written."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from items
+        return
+    columns = (TextColumn("{task.completed:,} {task.description}"), TimeElapsedColumn())
+    # Its own thread would still run when it is closed.
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        task, shown_s = bar.add_task(f"{noun}s read", total=None), 0.0
+        for number, item in enumerate(items, 1):
+            if (now_s := time.monotonic()) - shown_s >= REFRESH_S:
+                shown_s = now_s
+                bar.update(task, completed=number, refresh=True)
+            yield item
 
 
 def is_terminal() -> bool:

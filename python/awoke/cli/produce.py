@@ -19,7 +19,7 @@ import typer
 import awoke
 from awoke.cli.commands import Section, command
 from awoke.cli.options import BootstrapServers, Kafka, Quiet, pairs
-from awoke.cli.output import say, say_done
+from awoke.cli.output import REFRESH_S, say, say_done
 from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import plural
 from awoke.errors import AwokeError, ConfigError
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 WINDOW = 50_000
 """The most messages without an answer. At this number the command waits for the older half."""
-REFRESH_S = 0.1
-"""The interval of the progress bar. An update for each line would cost more than sending it."""
 EncodeValue = Annotated[
     bool, typer.Option("--encode", help="Each value is JSON, and is written in the latest schema of its subject.")
 ]

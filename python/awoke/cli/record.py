@@ -25,7 +25,7 @@ from awoke.cli.options import (
     pairs,
     place,
 )
-from awoke.cli.output import say_done
+from awoke.cli.output import say_done, with_count
 from awoke.cli.tables import plural
 from awoke.errors import ConfigError
 
@@ -88,7 +88,7 @@ def record(
     where = start if partition is None else {partition: start}
     properties = pairs(kafka, "--kafka")
     with awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=properties) as reader:
-        records = in_order(masked(reader.read_until_end(), until, masks))
+        records = in_order(masked(with_count(reader.read_until_end(), "message"), until, masks))
     if records:
         masks.check_found()
     write_recording(Recording(topic, records, masks.names), file, replaces=overwrite)

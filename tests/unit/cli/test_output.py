@@ -105,3 +105,14 @@ def test_a_process_whose_reader_has_gone_ends_without_a_complaint() -> None:
         process.stdout.close()
         process.stdin.close()
         assert (process.wait(30), process.stderr.read()) == (7, b"")
+
+
+def test_what_takes_long_is_counted_at_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(output.with_count(range(3), "message")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    assert list(output.with_count(range(1_234), "message")) == list(range(1_234))
+    shown = capsys.readouterr()
+    assert (shown.out, "1 messages read" in shown.err) == ("", True)
