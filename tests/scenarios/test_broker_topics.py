@@ -38,10 +38,10 @@ def says(*arguments: str, env: dict[str, str], code: int = 0) -> str:
 
 
 def test_topics_are_created_and_not_invented(at: str, env: dict[str, str]) -> None:
-    assert "topic receipts created" in says("topics", "create", "receipts", "--partitions", "2", "-b", at, env=env)
+    assert "created topic receipts" in says("topics", "create", "receipts", "--partitions", "2", "-b", at, env=env)
     assert "already exists" in says("topics", "create", "orders", "-b", at, env=env, code=1)
     settings = ("--replicas", "2", "--config", "retention.ms=60000")
-    assert "topic refunds created" in says("topics", "create", "refunds", *settings, "-b", at, env=env)
+    assert "created topic refunds" in says("topics", "create", "refunds", *settings, "-b", at, env=env)
     assert "retention.ms" in says("topics", "describe", "refunds", "-b", at, env=env)
     assert "refunds altered" in says("topics", "alter", "refunds", "--partitions", "5", "-b", at, env=env)
     assert "refunds deleted" in says("topics", "delete", "refunds", "-b", at, env=env)

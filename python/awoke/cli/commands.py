@@ -111,7 +111,7 @@ class Command(TyperCommand):
         write_parameters(self, ctx, formatter)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands in the order of their names, or of their sections."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -164,7 +164,7 @@ def write_parameters(found: Any, ctx: Any, formatter: Any) -> None:
 
 app = typer.Typer(
     name="awoke",
-    cls=Group,
+    cls=CommandGroup,
     help="A Kafka processing framework for Python in which nothing sleeps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -180,7 +180,7 @@ def command(section: Section, name: str | None = None) -> Callable[[Function], F
 
 def group(name: str, text: str, section: Section) -> typer.Typer:
     """Registers a group of commands, as in `awoke topics create`, and returns it."""
-    found = typer.Typer(help=text, cls=Group, no_args_is_help=True, rich_markup_mode=None)
+    found = typer.Typer(help=text, cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(found, name=name, rich_help_panel=section)
     return found
 

@@ -37,7 +37,7 @@ class Consent(NamedTuple):
         A dry run writes what it would do; with `err`, to standard error, beside JSON.
 
         Raises:
-            ConfigError: Nobody can answer: the command does not run in a terminal.
+            ConfigError: The command does not run in a terminal, so it can't ask.
             typer.Abort: The answer is no.
         """
         if self.is_dry_run:
@@ -55,7 +55,7 @@ class Consent(NamedTuple):
 
 
 def is_asked_at_terminal() -> bool:
-    """Returns whether somebody can answer a question."""
+    """Returns whether a person can answer a question."""
     return sys.stdin.isatty()
 
 

@@ -445,8 +445,8 @@ class Targets(ReplayTargets):
     def _refusal(self, foreign: Counter[str]) -> str:
         return (
             f"foreign topics: {summary(foreign)}; any client that may write dead letters can name them. "
-            "Pass --app MODULE:APP, whose routes' topics are known, --yes-topic TOPIC for each, or --topic TOPIC for all; "
-            "or answer at a terminal"
+            "Pass --app MODULE:APP, whose routes' topics are known, --yes-topic TOPIC for each, or --topic TOPIC for "
+            "all; or answer at a terminal"
         )
 
 

@@ -1,4 +1,4 @@
-"""What hands type that know other tools (Kafka's scripts, kcat, Celery, Faust, FastStream, uvicorn), and what to type."""
+"""What hands type that know other tools (Kafka's scripts, kcat, Celery, Faust, FastStream), and what to type."""
 
 from __future__ import annotations
 

@@ -192,8 +192,8 @@ def produce(
         Format,
         typer.Option(
             metavar="text|json|envelope",
-            help="The form of each message: text is sent as it is; json is checked; an envelope is JSON with value, key, "
-            "headers, partition and timestamp_ms, as `awoke tail --json` prints it.",
+            help="The form of each message: text is sent as it is; json is checked; an envelope is JSON with value, "
+            "key, headers, partition and timestamp_ms, as `awoke tail --json` prints it.",
         ),
     ] = "text",
     key_field: Annotated[str | None, typer.Option(help="With --format json: the field whose value is the key.")] = None,
@@ -259,7 +259,7 @@ def check(format: Format, key: str | None, key_field: str | None, key_separator:
         raise typer.BadParameter(f"the key is given by {found[0]} already", param_hint="--key")
 
 
-class Source(NamedTuple):
+class MessageSource(NamedTuple):
     """The lines to send."""
 
     name: str
@@ -270,11 +270,12 @@ class Source(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(messages: Sequence[str], file: Path | None) -> Iterator[Source]:
+def opened(messages: Sequence[str], file: Path | None) -> Iterator[MessageSource]:
     """Opens what is sent: words of the command, a file, or standard input.
 
     Raises:
-        ConfigError: There are both words and a file, or a word is the name of a file. LineError: The file can't be read.
+        ConfigError: There are both words and a file, or a word is the name of a file.
+        LineError: The file can't be read.
     """
     if messages and file is not None:
         raise ConfigError("messages come from the command or from --file, not from both", "--file")
@@ -285,19 +286,19 @@ def opened(messages: Sequence[str], file: Path | None) -> Iterator[Source]:
             )
             raise ConfigError(f"{text} TOPIC", "--file")
     if messages:
-        yield Source("the command", [each.encode(errors="surrogateescape") for each in messages], "message")
+        yield MessageSource("the command", [each.encode(errors="surrogateescape") for each in messages], "message")
     elif file is None or str(file) == "-":
         if sys.stdin.isatty():
             say("each line is a message; Ctrl-D ends", err=True)
         with open(sys.stdin.fileno(), "rb", closefd=False) as stream:
-            yield Source("standard input", stream)
+            yield MessageSource("standard input", stream)
     else:
         try:
             stream = file.open("rb")
         except OSError as error:
             raise LineError(f"{file}: {error.strerror}") from None
         with stream:
-            yield Source(str(file), stream, total_bytes=size_of(stream))
+            yield MessageSource(str(file), stream, total_bytes=size_of(stream))
 
 
 def is_file(word: str) -> bool:
@@ -308,7 +309,9 @@ def is_file(word: str) -> bool:
         return False
 
 
-def send(producer: awoke.Producer, topic: str, source: Source, shape: Shape, sent: SentLines) -> LineError | None:
+def send(
+    producer: awoke.Producer, topic: str, source: MessageSource, shape: Shape, sent: SentLines
+) -> LineError | None:
     """Sends each line. Stops at a line that can't be sent, and returns an error with its file and number."""
     with progress(source.total_bytes) as advance:
         for number, line in enumerate(source.lines, 1):
