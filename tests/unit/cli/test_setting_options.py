@@ -61,6 +61,7 @@ def test_a_text_has_neither_markup_nor_none() -> None:
     assert "`" not in option(Settings, "metrics_port").help
     assert "None" not in option(Settings, "workers").help
     assert option(Settings, "workers").help.startswith("Threads that run handlers; unset for 4")
+    assert option(RunSettings, "static_members").help.startswith("Each node keeps its name")
 
 
 def test_a_port_is_bounded() -> None:
