@@ -47,7 +47,7 @@ def option(kind: type[Settings] | type[RunSettings], name: str) -> Any:
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     shown = f"{default:g}" if is_number else str(default).lower()
     text = texts_of(kind)[name].replace("`", "").replace("None", "unset").removeprefix("True: ")
-    text = text[0].upper() + text[1:] if default in (True, False) else text
+    text = text[0].upper() + text[1:] if isinstance(default, bool) else text
     ports: dict[str, Any] = {"min": 0, "max": PORT_MAX} if name.endswith("_port") else {}
     return typer.Option(help=text, show_default=False if default is None else shown, **ports)
 
