@@ -43,8 +43,10 @@ def test_topics_are_created_and_not_invented(at: str, env: dict[str, str]) -> No
     settings = ("--replicas", "2", "--config", "retention.ms=60000")
     assert "created topic refunds" in says("topics", "create", "refunds", *settings, "-b", at, env=env)
     assert "retention.ms" in says("topics", "describe", "refunds", "-b", at, env=env)
-    assert "refunds altered" in says("topics", "alter", "refunds", "--partitions", "5", "-b", at, env=env)
-    assert "refunds deleted" in says("topics", "delete", "refunds", "-b", at, env=env)
+    assert "altered topic refunds" in says(
+        "topics", "alter", "refunds", "--partitions", "5", "--yes", "-b", at, env=env
+    )
+    assert "deleted topic refunds" in says("topics", "delete", "refunds", "--yes", "-b", at, env=env)
     assert "'ordres' does not exist" in says("topics", "describe", "ordres", "-b", at, env=env, code=1)
     assert "'ordres' does not exist" in says("produce", "ordres", "-f", os.devnull, "-b", at, env=env, code=1)
     listed = says("topics", "list", "-b", at, env=env)
