@@ -50,7 +50,7 @@ def test_topics_are_created_and_not_invented(at: str, env: dict[str, str]) -> No
     assert "'ordres' does not exist" in says("topics", "describe", "ordres", "-b", at, env=env, code=1)
     assert "'ordres' does not exist" in says("produce", "ordres", "-f", os.devnull, "-b", at, env=env, code=1)
     listed = says("topics", "list", "-b", at, env=env)
-    assert listed.split() == ["orders", "4", "receipts", "2"]
+    assert listed.split() == ["topic", "partitions", "orders", "4", "receipts", "2"]
 
 
 def test_an_app_of_a_misspelt_topic_does_not_start() -> None:
