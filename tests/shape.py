@@ -26,6 +26,7 @@ COUNT = re.compile(
 KNOWN_POLLS = {
     "python/awoke/admin/topics.py": "Kafka has no request that waits for a topic",
     "python/awoke/runtime/process/topic_watch.py": "Kafka has no request that waits for a topic",
+    "python/awoke/cli/swarm.py": "a supervisor answers a command once: `awoke reload` shows its steps meanwhile",
     "crates/engine/src/consume/group_member/starts.rs": "a failed look-up of a start is tried again after a pause",
 }
 """Files of the product with a poll that has a reason: docs/internals/limits.md."""

@@ -37,7 +37,7 @@ def test_dead_letters_are_listed_and_shown(cluster: Cluster, topic: CreateTopic)
     name, dead = two_letters(cluster, topic)
     at = ("--bootstrap-servers", cluster.bootstrap_servers)
     listed = awoke_says("dead-letter", "list", dead, *at, env={"COLUMNS": "200"})
-    assert "2 dead letters, 1 message that is none" in listed
+    assert "2 dead letters; 1 other message skipped" in listed
     assert "ValueError: no good" in listed
     first = json.loads(awoke_says("dead-letter", "list", dead, "--json", "--limit", "1", *at).splitlines()[0])
     assert (first["value"], first["origin"]["topic"], first["origin"]["attempts"]) == ("1", name, 3)
@@ -53,7 +53,7 @@ def test_dead_letters_are_sent_again_as_they_were(cluster: Cluster, topic: Creat
     dry = ("--only", "0:1", "--dry-run")
     assert f"would send 1 to {name}" in awoke_says("dead-letter", "replay", dead, *dry, *at)
     assert f"sent 1 to {name}; the dead letters are still in {dead}" in awoke_says(
-        "dead-letter", "replay", dead, "--only", "0:1", "--yes-to", name, *at
+        "dead-letter", "replay", dead, "--only", "0:1", "--yes-topic", name, *at
     )
     messages = [(each.value, each.key, each.headers) for each in read_all(cluster, name)]
     assert messages[2:] == [(b"2", b"key", [("trace", b"a")])]
@@ -133,11 +133,11 @@ def test_dead_letters_are_counted_and_picked(cluster: Cluster, topic: CreateTopi
         return [json.loads(line)["value"] for line in lines if line.startswith("{")]
 
     assert picked() == ["1", "2", "3"]
-    assert picked("--since", "2026-01-01T00:00") == ["2", "3"]
+    assert picked("--from", "2026-01-01T00:00") == ["2", "3"]
     assert picked("--error", "valueerror") == ["1", "2"]
     assert picked("--error", "no bank", "--key", "b") == ["2"]
     assert picked("--key", "b", "--handler", "book") == ["3"]
-    assert picked("--since", "2099-01-01") == []
+    assert picked("--from", "2099-01-01") == []
     counts = [json.loads(line) for line in awoke_says("dead-letter", "summary", dead, "--json", *at).splitlines()]
     assert [(each["error"], each["count"]) for each in counts] == [("builtins.ValueError", 2), ("TimeoutError", 1)]
     assert (counts[0]["first_ms"], counts[0]["last_ms"], counts[0]["at"]) == (1760000000000, 1770000000000, "0:0")
@@ -151,7 +151,7 @@ def test_a_replay_sends_each_dead_letter_once_unless_again(cluster: Cluster, top
     put(cluster, dead, *((b"k", b"%d" % number, headers_of(name, f"error {number}")) for number in range(6)))
 
     def replay(*options: str, code: int = 0) -> str:
-        return awoke_says("dead-letter", "replay", dead, "--yes-to", name, *options, *at, code=code)
+        return awoke_says("dead-letter", "replay", dead, "--yes-topic", name, *options, *at, code=code)
 
     assert f"sent 2 to {name}" in replay("--only", "0:3", "--only", "0:1")
     assert f"would send 4 to {name} (2 sent before are left out: --again sends them)" in replay("--dry-run")
@@ -172,14 +172,14 @@ def test_what_is_refused_is_said_and_sent_the_next_time(cluster: Cluster, topic:
         admin.create_topic(small, partitions=1, config={"max.message.bytes": "1000"})
     letters = [(b"k", value, headers_of(name)) for value in (b"1", b"x" * 5_000, b"3")]
     put(cluster, dead, *letters)
-    refused = awoke_says("dead-letter", "replay", dead, "--yes", "--to", small, "--stop-at-failure", *at, code=1)
+    refused = awoke_says("dead-letter", "replay", dead, "--yes", "--topic", small, "--stop-at-failure", *at, code=1)
     assert f"sent 1 to {small}" in refused
     assert "0:1 was not sent: " in refused
     assert "error: 2 of 3 dead letters were not sent" in refused
     assert "error: 1 of 2 dead letters were not sent" in awoke_says(
-        "dead-letter", "replay", dead, "--yes", "--to", small, *at, code=1
+        "dead-letter", "replay", dead, "--yes", "--topic", small, *at, code=1
     )
-    assert f"sent 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--yes-to", name, *at)
+    assert f"sent 1 to {name}" in awoke_says("dead-letter", "replay", dead, "--yes-topic", name, *at)
     assert [each.value for each in read_all(cluster, small)] == [b"1", b"3"]
 
 
@@ -191,7 +191,7 @@ def test_what_is_wrong_with_dead_letters_is_one_line(cluster: Cluster, topic: Cr
         (("show", dead, "0:99"), "no message at offset 99", 1),
         (("show", dead, "0:2"), "is no dead letter", 1),
         (("replay", dead, "--only", "0:2", "--yes"), "is no dead letter", 1),
-        (("list", dead, "--since", "soon"), "--since takes a time", 2),
+        (("list", dead, "--from", "soon"), "--from takes a time", 2),
         (("summary", dead, "--by", "colour"), "--by takes one of error, text, topic, handler, key", 2),
         (("replay", dead, "--only", "0:77", "--yes"), "no message at offset 77", 1),
         (("replay", name, "--yes"), f"{name} holds no dead letters", 1),
@@ -223,7 +223,7 @@ def test_the_threads_of_a_running_app_are_shown(cluster: Cluster, topic: CreateT
         assert served.endpoint is not None
         assert started.wait(30)
         port = str(served.endpoint.port)
-        entries = json.loads(awoke_says("threads", port, "--json"))
+        entries = [json.loads(line) for line in awoke_says("threads", port, "--json").splitlines()]
         assert f"{name}[0]" in awoke_says("threads", port, env={"COLUMNS": "200"})
     assert [each["name"] for each in entries if each["owner"] == f"{name}[0]"] == [f"{name}[0]-wait"]
     assert "no app answers" in awoke_says("threads", port, code=1)
@@ -247,9 +247,9 @@ def test_old_dead_letters_are_deleted(cluster: Cluster) -> None:
     assert "nothing to delete" in awoke_says("dead-letter", "purge", dead, "--before", "1h", "--yes", *at)
     assert places() == [(0, 0), (0, 1), (0, 2)]
     said = awoke_says("dead-letter", "purge", dead, "--until", "0:0", "--yes", *at)
-    assert "deleted 1 offsets" in said
+    assert "deleted 1 message " in said
     assert "partition 0 begins at offset 1" in said
     assert places() == [(0, 1), (0, 2)]
-    assert "deleted 2 offsets" in awoke_says("dead-letter", "purge", dead, "--before", "0s", "--yes", *at)
+    assert "deleted 2 messages" in awoke_says("dead-letter", "purge", dead, "--before", "0s", "--yes", *at)
     assert places() == []
     assert "nothing to delete" in awoke_says("dead-letter", "purge", dead, "--all", "--yes", *at)

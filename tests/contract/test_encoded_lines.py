@@ -74,7 +74,7 @@ class Shell:
 
     def produce(self, lines: str, *options: str, code: int = 0) -> str:
         self._file.write_text(f"{lines}\n")
-        return awoke_says("produce", self.topic, str(self._file), *options, *self._at, code=code)
+        return awoke_says("produce", self.topic, "--file", str(self._file), *options, *self._at, code=code)
 
     def tail(self, *options: str) -> str:
         return awoke_says("tail", self.topic, "--until-end", "--decode", *options, *self._at)
@@ -99,8 +99,8 @@ def test_what_is_produced_is_decoded_to_the_same_document(shell: Shell, registry
         register(registry, "money.proto", own_schema(Amount.DESCRIPTOR.file))
         options += ["--value-message", "shop.Order"]
     register(registry, f"{shell.topic}-value", schema)
-    assert shell.produce(line, *options) == f"1 message delivered to {shell.topic}"
-    assert shell.produce(f"{line}\n{line}", "--json", *options) == f"2 messages delivered to {shell.topic}"
+    assert shell.produce(line, *options) == f"delivered 1 message to {shell.topic}"
+    assert shell.produce(f"{line}\n{line}", "--format", "json", *options) == f"delivered 2 messages to {shell.topic}"
     assert shell.tail() == "\n".join([line] * 3)
 
 
@@ -109,7 +109,7 @@ def test_keys_are_encoded_and_tombstones_stay(shell: Shell, registry: EmbeddedRe
     value_id = register(registry, "shop.Ids", IDS)
     subjects = ("--value-subject", "shop.Ids", "--key-subject", "keys")
     lines = '{"value": {"id": 7}, "key": "a", "partition": 0}\n{"value": null, "key": "b", "partition": 0}'
-    shell.produce(lines, "--envelope", "--encode", "--encode-key", *subjects)
+    shell.produce(lines, "--format", "envelope", "--encode", "--encode-key", *subjects)
     full, tombstone = map(msgspec.json.decode, shell.tail("--json").splitlines())
     assert (full["key"], full["key_schema"]) == ("a", key_id)
     assert (full["value"], full["value_schema"]) == ({"id": 7}, value_id)
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_one_line_and_nothing_after_it_is_sent(
     }
     for bad, why in cases.items():
         delivered, error = shell.produce(f"{AVRO_LINE}\n{bad}\n{AVRO_LINE}", "--encode", code=1).splitlines()
-        assert delivered == f"1 message delivered to {shell.topic}"
+        assert delivered == f"delivered 1 message to {shell.topic}"
         assert ", line 2: " in error
         assert why in error
         assert error.endswith("; nothing from there on was sent")

@@ -38,17 +38,19 @@ def says(*arguments: str, env: dict[str, str], code: int = 0) -> str:
 
 
 def test_topics_are_created_and_not_invented(at: str, env: dict[str, str]) -> None:
-    assert "topic receipts created" in says("topics", "create", "receipts", "--partitions", "2", "-b", at, env=env)
+    assert "created topic receipts" in says("topics", "create", "receipts", "--partitions", "2", "-b", at, env=env)
     assert "already exists" in says("topics", "create", "orders", "-b", at, env=env, code=1)
     settings = ("--replicas", "2", "--config", "retention.ms=60000")
-    assert "topic refunds created" in says("topics", "create", "refunds", *settings, "-b", at, env=env)
+    assert "created topic refunds" in says("topics", "create", "refunds", *settings, "-b", at, env=env)
     assert "retention.ms" in says("topics", "describe", "refunds", "-b", at, env=env)
-    assert "refunds altered" in says("topics", "alter", "refunds", "--partitions", "5", "-b", at, env=env)
-    assert "refunds deleted" in says("topics", "delete", "refunds", "-b", at, env=env)
+    assert "altered topic refunds" in says(
+        "topics", "alter", "refunds", "--partitions", "5", "--yes", "-b", at, env=env
+    )
+    assert "deleted topic refunds" in says("topics", "delete", "refunds", "--yes", "-b", at, env=env)
     assert "'ordres' does not exist" in says("topics", "describe", "ordres", "-b", at, env=env, code=1)
-    assert "'ordres' does not exist" in says("produce", "ordres", os.devnull, "-b", at, env=env, code=1)
+    assert "'ordres' does not exist" in says("produce", "ordres", "-f", os.devnull, "-b", at, env=env, code=1)
     listed = says("topics", "list", "-b", at, env=env)
-    assert listed.split() == ["orders", "4", "receipts", "2"]
+    assert listed.split() == ["topic", "partitions", "orders", "4", "receipts", "2"]
 
 
 def test_an_app_of_a_misspelt_topic_does_not_start() -> None:

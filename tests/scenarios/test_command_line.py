@@ -25,14 +25,19 @@ def test_a_topic_from_its_creation_to_its_messages(real_cluster: RealCluster, tm
     assert topic in awoke_says("topics", "list", *at)
     file = tmp_path / "lines.json"
     file.write_text('{"id": 1}\n{"id": 2}\n')
-    assert "2 messages delivered" in awoke_says("produce", topic, str(file), "--json", "--key-field", "id", *at)
-    shown = awoke_says("tail", topic, "--start", "earliest", "--until-end", "--json", *at)
-    assert shown.count('"topic"') == 2
+    lines = ("--file", str(file), "--format", "json")
+    assert "delivered 2 messages" in awoke_says("produce", topic, *lines, "--key-field", "id", *at)
+    assert "delivered 1 message " in awoke_says("produce", topic, '{"id": 3}', "--key", "3", *at)
+    shown = awoke_says("tail", topic, "--from", "earliest", "--until-end", "--json", *at)
+    assert shown.count('"topic"') == 3
     assert "next offset" in awoke_says("topics", "describe", topic, *at)
     assert "broker 1" in awoke_says("doctor", *at)
     file.write_text('{"id": 1}\nno json\n')
-    assert "line" in awoke_says("produce", topic, str(file), "--json", *at, code=1)
+    assert "line" in awoke_says("produce", topic, *lines, *at, code=1)
     assert "already exists" in awoke_says("topics", "create", topic, *at, code=1)
+    assert "pass --yes" in awoke_says("topics", "delete", topic, *at, code=2)
+    assert "would delete" in awoke_says("topics", "delete", topic, "--dry-run", *at)
+    assert f"deleted topic {topic}" in awoke_says("topics", "delete", topic, "--yes", *at)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -30,7 +30,7 @@ def test_the_topics_of_kafka_become_as_they_are_declared(real_cluster: RealClust
     assert "awoke topics apply MODULE:APP" in says("run", APP, env=env, code=78)
     assert "awoke topics apply makes 2 changes" in says("topics", "plan", APP, env=env, code=1)
     assert f"topic {orders} created: 3 partitions, 1 replica" in says("topics", "apply", APP, "--yes", env=env)
-    assert says("topics", "plan", APP, env=env) == "all topics are as declared"
+    assert says("topics", "plan", APP, env=env) == "all topics are there, as declared"
 
     real_cluster.admin.alter_configs(orders, {"cleanup.policy": "delete"})
     env["PARTITIONS"] = "5"
@@ -64,7 +64,7 @@ def test_a_broker_in_memory_gets_missing_topics(tmp_path: Path) -> None:
         assert "topic orders created: 3 partitions" in applied
         with awoke.Admin(found[1]) as admin:
             assert {each.name: len(each.partitions) for each in admin.topics()} == {"audit": 2, "orders": 3}
-        assert "all topics are as declared" in says("topics", "plan", APP, env=env)
+        assert "all topics are there, as declared" in says("topics", "plan", APP, env=env)
         with Process("run", APP, env={**env, "AWOKE_TOPICS_CHECK": "error"}) as app:
             app.wait_for("app.started")
             app.signal(signal.SIGTERM)

@@ -33,7 +33,7 @@ def test_the_first_example_runs_against_other_brokers_and_stops(tmp_path: Path) 
         shell = environment(tmp_path) | {"AWOKE_BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
         with Process(*found[1].split(), env=shell) as app:
             app.wait_for("partitions.assigned")
-            says("""echo '{"id": 4, "total": 2.5}' | awoke produce orders""", shell, tmp_path)
+            says("""awoke produce orders '{"id": 4, "total": 2.5}'""", shell, tmp_path)
             app.wait_for("charged 2.5 for order 4")
             app.signal(signal.SIGINT)
             assert app.wait() == 0, app.output

@@ -53,7 +53,7 @@ def messages_of(brokers: str, topic: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(("topic", "encoding"), [("to", "utf-8"), ("ascii", "ascii")])
 def test_a_topic_is_copied_by_a_pipe_byte_for_byte(brokers: str, topic: str, encoding: str) -> None:
     reading = f"awoke tail from --until-end --json -b {brokers}"
-    done = shell(f"{reading} | awoke produce {topic} --envelope -b {brokers} --quiet", PYTHONIOENCODING=encoding)
+    done = shell(f"{reading} | awoke produce {topic} --format envelope -b {brokers} --quiet", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert messages_of(brokers, topic) == messages_of(brokers, "from")
     assert [each[:3] for each in messages_of(brokers, topic)] == MESSAGES
@@ -76,7 +76,7 @@ def test_a_command_works_whatever_stream_is_closed(closed: str, brokers: str) ->
 
 def test_input_that_is_closed_is_empty(brokers: str) -> None:
     done = shell(f"awoke produce to -b {brokers} <&-")
-    assert (done.returncode, done.stderr) == (0, b"0 messages delivered to to\n")
+    assert (done.returncode, done.stderr) == (0, b"delivered 0 messages to to\n")
 
 
 def test_a_reader_that_has_seen_enough_ends_a_command_in_silence(brokers: str) -> None:

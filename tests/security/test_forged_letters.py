@@ -49,8 +49,7 @@ def test_no_forged_header_breaks_a_command(
     commands.summarize(forged, bootstrap_servers=at)
     commands.show(forged, "0:8", bootstrap_servers=at)
     capsys.readouterr()
-    commands.replay(forged, dry_run=True, bootstrap_servers=at)
-    dry = capsys.readouterr().out
+    dry = awoke_says("dead-letter", "replay", forged, "--dry-run", "-b", at)
     assert "it would ask about foreign topics: " in dry
     assert len(dry) < 10_000
 
@@ -59,12 +58,12 @@ def test_a_replay_sends_no_forged_letter_without_being_told(mock_cluster: MockCl
     at = ("--bootstrap-servers", mock_cluster.bootstrap_servers)
     refused = awoke_says("dead-letter", "replay", forged, "--yes", *at, code=2)
     assert "foreign topics: " in refused
-    assert "--yes-to TOPIC" in refused
+    assert "--yes-topic TOPIC" in refused
     # All to one topic: what is no letter is left out, and one without a value is refused.
     target = unique("target")
     mock_cluster.create_topic(target)
     group = ("--group", unique("replay"))
-    said = awoke_says("dead-letter", "replay", forged, "--yes", "--to", target, *group, *at, code=1)
+    said = awoke_says("dead-letter", "replay", forged, "--yes", "--topic", target, *group, *at, code=1)
     assert "Traceback" not in said
     assert "the letter has no value" in said
     assert {message.value for message in letters_in(mock_cluster, target)} == {b"value"}

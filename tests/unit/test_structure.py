@@ -110,7 +110,7 @@ REAL_TIME = {
         testing.idle testing.memory.running testing.outputs testing.probe testing.recorder
     """,
     "times that are measured and shown": """
-        cli.produce observe.broker_lines observe.loop_watch rpc.responder.endings
+         cli.output cli.produce observe.broker_lines observe.loop_watch rpc.responder.endings
         runtime.jobs.executor runtime.watch.observed swarm.node_control
     """,
     "timers of an event loop, set by the clock": """

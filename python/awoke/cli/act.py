@@ -6,30 +6,35 @@ from typing import Annotated
 
 import typer
 
-from awoke.cli.commands import command
-from awoke.cli.options import Quiet, Socket
+from awoke.cli.commands import Section, command
+from awoke.cli.options import Quiet, Socket, Target
 from awoke.cli.output import say, say_done
 from awoke.cli.swarm import ask
 from awoke.errors import ConfigError
-from awoke.operate.commands.verbs import verb_of
+from awoke.operate.commands.verbs import VERBS, verb_of
 
 
-@command
+@command(Section.STEER)
 def act(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    target: Target,
     verb: Annotated[
-        str, typer.Argument(help="The command, as in pause, resume, seek, skip, retry, dead_letter, stacks.")
+        str,
+        typer.Argument(
+            help="The command, as in pause, resume, seek, skip, retry, dead_letter, stacks.",
+            autocompletion=lambda: list(VERBS),
+        ),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="As in topic=orders partition=0 offset=7.")
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE", help="Its arguments, as in topic=orders partition=0 offset=7."),
     ] = None,
-    reason: Annotated[str, typer.Option(help="The reason, for the audit.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, for the audit; needed.")] = "",
     socket: Socket = None,
     quiet: Quiet = False,
 ) -> None:
     """Execute a command of the console on this host: each is one record in the audit topic (console=True)."""
     if not reason.strip():
-        raise ConfigError("an act needs a reason, for the audit: --reason TEXT", "--reason")
+        raise ConfigError("an act needs a reason, for the audit; pass --reason TEXT", "--reason")
     words = dict(map(pair_of, arguments or ()))
     found = ask(target, socket, verb, reason=reason, **verb_of(verb).parsed(words))
     say_done(str(found.get("text") or f"{verb} is done"), is_quiet=quiet)

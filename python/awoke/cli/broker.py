@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from awoke.cli.commands import command
+from awoke.cli.commands import Section, command
 from awoke.cli.output import say
 from awoke.preconditions import checks
 
@@ -16,9 +16,9 @@ SESSION_TIMEOUT_MS = 6_000
 PARTITIONS, BROKERS = 4, 3
 
 
-@command
+@command(Section.RUN)
 def broker(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to create.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="The topics to create.")],
     partitions: Annotated[int, typer.Option(min=1, max=10_000, help="Partitions of each topic.")] = PARTITIONS,
     brokers: Annotated[int, typer.Option(min=1, max=100, help="Brokers to run.")] = BROKERS,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from awoke.cli.commands import command
+from awoke.cli.commands import Section, command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say
 from awoke.errors import ConfigError
@@ -17,7 +17,7 @@ from awoke.preconditions.extras import needs
 PORT = 8686
 
 
-@command
+@command(Section.WATCH)
 def console(
     name: Annotated[
         str,
@@ -30,19 +30,22 @@ def console(
     auth: Annotated[
         str | None,
         typer.Option(
+            metavar="WHO",
             help="Who may look: basic:FILE (lines NAME:PASSWORD:ROLE), header:NAME of a proxy that logs in, or none. "
-            "Needed for another address than loopback."
+            "Needed for another address than loopback.",
         ),
     ] = None,
     role: Annotated[
         str, typer.Option(help="The role of those without one of their own: view, operate, admin.")
     ] = "view",
     allow: Annotated[
-        list[str] | None, typer.Option(help="An action that is allowed, as in pause; several times; '*' is every one.")
+        list[str] | None,
+        typer.Option(metavar="VERB", help="An action that is allowed, as in pause; may be repeated; '*' is every one."),
     ] = None,
     payloads: Annotated[bool, typer.Option("--payloads", help="Show keys, values and headers of messages.")] = False,
     host_name: Annotated[
-        list[str] | None, typer.Option(help="A name by which browsers may ask, beside addresses and localhost.")
+        list[str] | None,
+        typer.Option(help="A name by which browsers may ask, beside addresses and localhost; may be repeated."),
     ] = None,
 ) -> None:
     """Show an app in the browser: what runs, why it is stuck, and its failures (needs console=True).
@@ -50,7 +53,7 @@ def console(
     Nothing can be changed unless it is allowed: --role operate --allow pause --allow resume.
     """
     if not is_loopback(host) and auth is None:
-        text = f"{host} can be reached by others: say --auth basic:FILE, --auth header:NAME or --auth none"
+        text = f"{host} can be reached by others: pass --auth basic:FILE, --auth header:NAME or --auth none"
         raise ConfigError(text, "--auth")
     needs("starlette", "console")
     needs("jinja2", "console")

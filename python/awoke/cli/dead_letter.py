@@ -15,12 +15,13 @@ import typer
 import awoke
 from awoke.cli import letters
 from awoke.cli.app_types import KeepSecrets, OfApp, check_keeps, check_with_app, shown_by, types_of
-from awoke.cli.commands import group
-from awoke.cli.letters import Error, Handler, Key, Since
-from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
-from awoke.cli.output import KEPT, ask, say, say_json
+from awoke.cli.commands import Section, group
+from awoke.cli.consent import Consent, asks_first
+from awoke.cli.letters import Error, FailedFrom, FailedTo, Handler, Key, Topic
+from awoke.cli.options import AsJson, BootstrapServers, Kafka, pairs
+from awoke.cli.output import KEPT, ask, say, say_json, show_table, with_count
 from awoke.cli.registry_options import RegistryUrl
-from awoke.cli.tables import aligned, plural, time_of
+from awoke.cli.tables import plural, time_of
 from awoke.cli.tail import Decode, decoded, decoded_document, decoded_topic, document, line_of, say_notes
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.dead_letters.letters import Filter, Letter, Place, letter_of, place_of
@@ -32,14 +33,12 @@ if TYPE_CHECKING:
     from awoke.console.explorer.parts import DecodedParts
     from awoke.payloads.decoding.registered import ShownPart
 
-app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.")
+app = group("dead-letter", "Show messages that went to a dead letter topic, and send them again.", Section.MESSAGES)
 
 ERROR_WIDTH = 60
 FAILURES_SHOWN_MAX = 10
 JSON_INTEGER_MAX = 1 << 63
 
-Topic = Annotated[str, typer.Argument(help="The dead letter topic.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")]
 FOREIGN_MAX = 10
 """The most foreign topics that an operator is asked about. More are refused together."""
 
@@ -49,7 +48,8 @@ def list_letters(
     topic: Topic,
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Show complete errors, and the keys.")] = False,
-    since: Since = None,
+    begin: FailedFrom = None,
+    end: FailedTo = None,
     error: Error = None,
     handler: Handler = None,
     key: Key = None,
@@ -61,12 +61,13 @@ def list_letters(
 ) -> None:
     """List the messages of a dead letter topic: the topic that each came from, and its error."""
     check_keeps(of_app, keep_secrets)
-    wanted = Filter.of(since, error, handler, key)
+    wanted = Filter.of(begin, end, error, handler, key)
     strangers = Counter[str]()
-    rows: list[tuple[str, ...]] = [("at", "from", "group", "attempts", "failed at", "error")]
+    rows: list[tuple[str, ...]] = []
     shown = 0
     with contextlib.nullcontext() if of_app is None else types_of(of_app, keep_secrets) as parts:
-        for letter in letters.read(topic, bootstrap_servers, kafka, lambda: strangers.update(["messages"])):
+        note = partial(strangers.update, ["messages"])
+        for letter in letters.read(topic, bootstrap_servers, kafka, note, is_counted=not as_json):
             if shown == limit:
                 break
             if not wanted.wants(letter):
@@ -77,18 +78,20 @@ def list_letters(
             else:
                 rows.append(cells(letter, full, parts))
     if not as_json:
-        for line in aligned(rows, is_left=True):
-            say(line)
+        show_table(("at", "from", "group", "attempts", "failed at", "error"), rows)
     others = strangers["messages"]
-    said = f", {plural(others, 'message')} that {'is' if others == 1 else 'are'} none" if others else ""
+    said = f"; {plural(others, 'other message')} skipped" if others else ""
     say(f"{plural(shown, 'dead letter')}{said}", err=as_json)
 
 
 @app.command("summary")
 def summarize(
     topic: Topic,
-    by: Annotated[str, typer.Option(help="The field to count by: error, text, topic, handler or key.")] = "error",
-    since: Since = None,
+    by: Annotated[
+        str, typer.Option(metavar="FIELD", help="The field to count by: error, text, topic, handler or key.")
+    ] = "error",
+    begin: FailedFrom = None,
+    end: FailedTo = None,
     error: Error = None,
     handler: Handler = None,
     key: Key = None,
@@ -102,7 +105,7 @@ def summarize(
     if by not in GROUPS:
         raise ConfigError(f"--by takes one of {', '.join(GROUPS)}, not {by!r}", "--by")
     check_keeps(of_app, keep_secrets)
-    wanted = Filter.of(since, error, handler, key)
+    wanted = Filter.of(begin, end, error, handler, key)
     groups: dict[str, Group] = {}
     for letter in letters.read(topic, bootstrap_servers, kafka):
         if wanted.wants(letter):
@@ -117,18 +120,14 @@ def summarize(
         for name, group in found:
             say_json(msgspec.json.encode({by: name, **group.as_dict()}).decode())
         return
-    rows: list[tuple[str, ...]] = [("count", by, "first", "last", "at", "example")]
-    rows += [(str(group.count), in_column(name), *group.cells()) for name, group in found]
-    for line in aligned(rows, is_left=True):
-        say(line)
+    rows = [(str(group.count), in_column(name), *group.cells()) for name, group in found]
+    show_table(("count", by, "first", "last", "at", "example"), rows)
 
 
 @app.command("show")
 def show(
     topic: Topic,
-    place: Annotated[
-        str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
-    ],
+    place: letters.Place,
     as_json: AsJson = False,
     of_app: OfApp = None,
     keep_secrets: KeepSecrets = False,
@@ -155,21 +154,26 @@ def show(
 
 
 @app.command("replay")
+@asks_first("sends dead letters again, to the topics that they name")
 def replay(
     topic: Topic,
+    consent: Consent,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="PARTITION:OFFSET", help="Send only this one. May be given several times."),
+        typer.Option(metavar="PARTITION:OFFSET", help="Send only this one; may be repeated."),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Send to this topic, not to the one that each came from.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--topic", help="Send to this topic, not to the one that each came from.")
+    ] = None,
     of_app: Annotated[
         str | None, typer.Option("--app", metavar="MODULE:APP", help="The app whose routes read the topics.")
     ] = None,
     yes_to: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC", help="Do not ask about this topic. May be given several times."),
+        typer.Option("--yes-topic", metavar="TOPIC", help="Do not ask about this topic; may be repeated."),
     ] = None,
-    since: Since = None,
+    begin: FailedFrom = None,
+    end: FailedTo = None,
     error: Error = None,
     handler: Handler = None,
     key: Key = None,
@@ -181,19 +185,18 @@ def replay(
     group: Annotated[
         str | None, typer.Option(help="The consumer group that stores what was sent (awoke-replay.TOPIC).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask only about foreign topics.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
     """Send dead letters again, as they were, to the topics that they came from.
 
     They stay in the dead letter topic. Each is sent once, unless --again is given. A letter may be forged, so you are
-    asked about each topic that is named neither by --to, nor by --yes-to, nor by a route of --app.
+    asked about each topic that is named neither by --topic, nor by --yes-topic, nor by a route of --app. --yes answers
+    for the others.
     """
-    targets = Targets(to, of_app, yes_to or ())
+    targets = Targets(target, of_app, yes_to or ())
     places = [place_of(place) for place in only or ()]
-    wanted = Filter.of(since, error, handler, key)
+    wanted = Filter.of(begin, end, error, handler, key)
     found = read_all(topic, places, bootstrap_servers, kafka)
     if not found:
         raise AwokeError(f"{topic} holds no dead letters")
@@ -202,11 +205,11 @@ def replay(
         chosen = [each for each in found if wanted.wants(each) and (not places or each.place in places)]
         fresh = [each for each in chosen if again or not memory.has_sent(each)]
         before = left_out(len(chosen) - len(fresh))
-        if dry_run or not fresh:
-            say(f"would send {counted(targets, fresh)}{before}")
+        if consent.is_dry_run or not fresh:
+            say(f"dry run: would send {counted(targets, fresh)}{before}")
             say_foreign(targets, fresh)
             return
-        confirmed = confirm_all(targets, fresh, before, yes)
+        confirmed = confirm_all(targets, fresh, before, consent)
         memory.check_room(confirmed)
         properties = pairs(kafka, "--kafka")
         properties |= awoke.dead_letter.producer_properties(properties)
@@ -226,7 +229,7 @@ def read_all(
     """
     missing = set(places)
     found = []
-    for message in letters.messages(topic, bootstrap_servers, kafka):
+    for message in with_count(letters.messages(topic, bootstrap_servers, kafka), "message"):
         place = (message.partition, message.offset)
         if place in missing:
             letter_of(message)
@@ -245,7 +248,7 @@ def partitions_of(topic: str, bootstrap_servers: str | None, kafka: list[str] | 
         return [each.partition for each in admin.describe_topic(topic).partitions]
 
 
-def confirm_all(targets: Targets, fresh: list[Letter], before: str, yes: bool) -> list[Letter]:
+def confirm_all(targets: Targets, fresh: list[Letter], before: str, consent: Consent) -> list[Letter]:
     """Asks for confirmation: for each foreign topic, and for the others together; returns the confirmed letters.
 
     Raises:
@@ -254,7 +257,7 @@ def confirm_all(targets: Targets, fresh: list[Letter], before: str, yes: bool) -
     confirmed = targets.confirmed(fresh)
     known = [each for each in confirmed if not targets.is_foreign(targets.of(each))]
     if known and not targets.is_granted(known):
-        confirm(f"Send {counted(targets, known)}{before}?", yes)
+        consent.to(f"send {counted(targets, known)}{before}")
     return confirmed
 
 
@@ -416,7 +419,7 @@ class Targets(ReplayTargets):
         self._app = app
 
     def is_granted(self, letters: Sequence[Letter]) -> bool:
-        """Returns whether the operator has named every target with `--yes-to`."""
+        """Returns whether the operator has named every target with `--yes-topic`."""
         return {self.of(each) for each in letters} <= self._granted
 
     def confirmed(self, letters: Sequence[Letter]) -> list[Letter]:
@@ -429,7 +432,7 @@ class Targets(ReplayTargets):
         if not foreign:
             return list(letters)
         if len(foreign) > FOREIGN_MAX or not sys.stdin.isatty():
-            raise ConfigError(self._refusal(foreign), "--yes-to")
+            raise ConfigError(self._refusal(foreign), "--yes-topic")
         refused = {topic for topic, count in foreign.most_common() if not ask(self._question(topic, count))}
         return [each for each in letters if self.of(each) not in refused]
 
@@ -442,8 +445,8 @@ class Targets(ReplayTargets):
     def _refusal(self, foreign: Counter[str]) -> str:
         return (
             f"foreign topics: {summary(foreign)}; any client that may write dead letters can name them. "
-            "Say --app MODULE:APP, whose routes' topics are known, --yes-to TOPIC for each, or --to TOPIC for all; "
-            "or answer at a terminal"
+            "Pass --app MODULE:APP, whose routes' topics are known, --yes-topic TOPIC for each, or --topic TOPIC for "
+            "all; or answer at a terminal"
         )
 
 

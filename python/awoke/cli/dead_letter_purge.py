@@ -9,30 +9,38 @@ from typing import Annotated
 import typer
 
 import awoke
+from awoke.cli.consent import Consent, asks_first
 from awoke.cli.dead_letter import app
-from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
-from awoke.cli.output import say
+from awoke.cli.letters import Topic
+from awoke.cli.options import BootstrapServers, Kafka, Quiet, pairs
+from awoke.cli.output import say_done
+from awoke.cli.tables import listed, plural
 from awoke.errors import ConfigError
 from awoke.operate.dead_letters.letters import moment_ms, place_of
 
 
 @app.command("purge")
+@asks_first("deletes messages of a dead letter topic")
 def purge(
-    topic: Annotated[str, typer.Argument(help="The dead letter topic.")],
+    topic: Topic,
+    consent: Consent,
     before: Annotated[
         str | None,
-        typer.Option(help="Delete those written before: a time (2026-01-31T12:00) or an age (30m, 2h, 7d)."),
+        typer.Option(
+            metavar="PLACE", help="Delete those written before a time (2026-01-31T12:00) or an age (30m, 2h, 7d)."
+        ),
     ] = None,
     until: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PARTITION:OFFSET", help="Delete up to and including this one. May be given for several partitions."
+            metavar="PARTITION:OFFSET",
+            help="Delete up to and including this one; may be repeated, for other partitions.",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete all.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
     """Delete the oldest messages of a dead letter topic, for good."""
     if sum((before is not None, bool(until), everything)) != 1:
@@ -46,12 +54,13 @@ def purge(
         wanted = {each: offset for each, offset in wanted.items() if offset > starts[each]}
         count = sum(offset - starts[each] for each, offset in wanted.items())
         if not wanted:
-            say("there is nothing to delete")
+            say_done("there is nothing to delete", is_quiet=quiet)
             return
-        confirm(f"Delete {count} offsets of {topic} for good?", yes)
+        if not consent.to(f"delete {plural(count, 'message')} of {topic} for good"):
+            return
         left = admin.delete_records(topic, wanted)
-    said = ", ".join(f"partition {each} begins at offset {offset}" for each, offset in sorted(left.items()))
-    say(f"deleted {count} offsets of {topic}: {said}")
+    said = listed([f"partition {each} begins at offset {offset}" for each, offset in sorted(left.items())])
+    say_done(f"deleted {plural(count, 'message')} of {topic}: {said}", is_quiet=quiet)
 
 
 def places(topic: str, words: list[str], ends: Mapping[int, int]) -> dict[int, int]:

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 @app.command("try")
 def try_one(
-    topic: Annotated[str, typer.Argument(help="The dead letter topic.")],
-    place: Annotated[
-        str, typer.Argument(metavar="PARTITION:OFFSET", help="Its partition and offset in the dead letter topic.")
-    ],
+    topic: letters.Topic,
+    place: letters.Place,
     target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app whose code is tried, as in shop:app.")],
     route: Annotated[
         str | None, typer.Option("--topic", help="The topic of the route, not the one that it came from.")

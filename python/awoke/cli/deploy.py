@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from awoke.cli.commands import group
+from awoke.cli.commands import Section, group
+from awoke.cli.options import Target
 from awoke.cli.output import say
 
 if TYPE_CHECKING:
     from awoke.operate.deploy.manifests import DeployedApp
 
-app = group("deploy", "Print files that run and watch an app: dashboard, alerts, manifests.")
-
-Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")]
+app = group("deploy", "Print files that run and watch an app: dashboard, alerts, manifests.", Section.TOOLS)
 
 
 @app.command("grafana")
@@ -49,8 +48,8 @@ def kubernetes(
 @app.command("keda")
 def keda(
     target: Target,
-    prometheus: Annotated[str, typer.Option(help="The address of Prometheus.")],
-    work_s: Annotated[float, typer.Option(min=1, help="The work that may wait for each worker, in seconds.")] = 60.0,
+    prometheus: Annotated[str, typer.Option(metavar="URL", help="The address of Prometheus.")],
+    work_s: Annotated[float, typer.Option(min=1, help="The work that may wait for each worker.")] = 60.0,
     replicas_max: Annotated[int, typer.Option(min=1, help="At most the number of partitions.")] = 10,
 ) -> None:
     """Print a KEDA ScaledObject that scales by seconds of work."""
@@ -70,7 +69,9 @@ def systemd(
 
 
 @app.command("dockerfile")
-def dockerfile(target: Target, python: Annotated[str, typer.Option(help="The version of Python.")] = "3.13") -> None:
+def dockerfile(
+    target: Target, python: Annotated[str, typer.Option(metavar="VERSION", help="The version of Python.")] = "3.13"
+) -> None:
     """Print a Dockerfile: slim, and not root."""
     from awoke.operate.deploy import manifests
 

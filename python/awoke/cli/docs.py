@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from awoke.cli.commands import command
+from awoke.cli.commands import Section, command
 from awoke.cli.output import say
 from awoke.errors import ConfigError
 
@@ -19,10 +19,14 @@ INDEX = "llms.txt"
 SUGGESTIONS_MAX = 5
 
 
-@command
+@command(Section.TOOLS)
 def docs(
     page: Annotated[
-        str, typer.Argument(metavar="[PAGE]", help="A page, as in errors/UnknownTopic or how_to/retry.")
+        str,
+        typer.Argument(
+            help="A page, as in errors/UnknownTopic or how_to/retry. By default the list of all.",
+            autocompletion=lambda: sorted(file.relative_to(PAGES).as_posix() for file in PAGES.rglob("*.md")),
+        ),
     ] = "",
 ) -> None:
     """Print a page of the documentation of this version, or the list of pages."""

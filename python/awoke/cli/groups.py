@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 import awoke
-from awoke.cli.commands import group
-from awoke.cli.options import BootstrapServers, Kafka, confirm, pairs
-from awoke.cli.output import say, show_table
-from awoke.cli.tables import plural
+from awoke.cli.commands import Section, group
+from awoke.cli.consent import Consent, asks_first
+from awoke.cli.options import AsJson, BootstrapServers, Kafka, Quiet, pairs
+from awoke.cli.output import documents, say, say_done, say_json, show_list
+from awoke.cli.tables import listed, plural
 from awoke.errors import ConfigError, UnknownTopic
 from awoke.operate.dead_letters.letters import moment_ms
 from awoke.text.printable import printable
@@ -21,47 +23,63 @@ from awoke.text.printable import printable
 if TYPE_CHECKING:
     from awoke.admin import OffsetChange, ResetTo
 
-app = group("groups", "List, describe, reset and delete consumer groups.")
+app = group("groups", "List, describe, reset and delete consumer groups.", Section.CLUSTER)
 
-Name = Annotated[str, typer.Argument(help="The group's name.")]
-NONE = "-"
-"""Shown where there is no offset, no lag or no member."""
+Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
+Names = Annotated[list[str], typer.Argument(metavar="GROUP", help="The groups.")]
 
 
 @app.command("list")
-def list_groups(bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
+def list_groups(as_json: AsJson = False, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
     """List groups with their state and kind."""
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
-        for each in admin.list_groups():
-            say(f"{each.name}\t{each.state}\t{each.kind}", keep="\t")
+        found = admin.list_groups()
+    show_list(("group", "state", "kind"), ((each.name, each.state, each.kind) for each in found), as_json)
+
+
+PARTITION = ("topic", "partition", "committed", "next offset", "lag", "client", "member")
+MEMBER = ("member", "client", "host", "static id", "partitions")
 
 
 @app.command("describe")
-def describe(name: Name, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None) -> None:
-    """Show a group's state, its members, and the lag of each partition."""
+def describe(
+    names: Names, as_json: AsJson = False, bootstrap_servers: BootstrapServers = None, kafka: Kafka = None
+) -> None:
+    """Show the state of groups, their members, and the lag of each partition."""
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
-        found = admin.describe_group(name)
-        committed = admin.group_offsets(name)
-        owners = {place: each for each in found.members for place in each.partitions}
-        places = sorted(set(committed) | set(owners))
-        ends = ends_of(admin, {topic for topic, _ in places})
-    protocol = f", {found.protocol}" if found.protocol else ""
-    coordinator = f", coordinator {found.coordinator.address}" if found.coordinator else ""
-    say(f"{found.name}: {found.state}, {found.kind}{protocol}{coordinator}, lag {lag_of(committed, ends)}")
-    rows = []
+        for name in dict.fromkeys(names):
+            describe_one(admin, name, as_json)
+
+
+def describe_one(admin: awoke.Admin, name: str, as_json: bool) -> None:
+    """Shows one group. Blocks."""
+    found = admin.describe_group(name)
+    committed = admin.group_offsets(name)
+    owners = {place: each for each in found.members for place in each.partitions}
+    places = sorted(set(committed) | set(owners))
+    ends = ends_of(admin, {topic for topic, _ in places})
+    lag = lag_of(committed, ends)
+    partitions = []
     for topic, partition in places:
         before, end = committed.get((topic, partition)), ends.get((topic, partition))
-        lag = None if before is None or end is None else max(end - before, 0)
+        behind = None if before is None or end is None else max(end - before, 0)
         owner = owners.get((topic, partition))
-        numbers = (shown(each) for each in (before, end, lag))
-        rows.append((topic, str(partition), *numbers, owner.client_id if owner else NONE, owner.id if owner else NONE))
-    show_table(("topic", "partition", "committed", "next offset", "lag", "client", "member"), rows)
-    if found.members:
-        members = [
-            (each.id, each.client_id, each.host, each.static_id or NONE, str(len(each.partitions)))
-            for each in found.members
-        ]
-        show_table(("member", "client", "host", "static id", "partitions"), members)
+        who = (owner.client_id, owner.id) if owner else (None, None)
+        partitions.append((topic, partition, before, end, behind, *who))
+    members = [(each.id, each.client_id, each.host, each.static_id, len(each.partitions)) for each in found.members]
+    coordinator = found.coordinator.address if found.coordinator else None
+    if as_json:
+        head = {"group": found.name, "state": found.state, "kind": found.kind, "protocol": found.protocol or None}
+        parts = {"partitions": documents(PARTITION, partitions), "members": documents(MEMBER, members)}
+        say_json(msgspec.json.encode({**head, "coordinator": coordinator, "lag": lag, **parts}).decode())
+        return
+    protocol = f", {found.protocol}" if found.protocol else ""
+    at = f", coordinator {coordinator}" if coordinator else ""
+    say(f"{found.name}: {found.state}, {found.kind}{protocol}{at}, lag {lag}")
+    show_list(PARTITION, partitions, as_json=False)
+    if members:
+        say("")
+        show_list(MEMBER, members, as_json=False)
 
 
 def ends_of(admin: awoke.Admin, topics: Iterable[str]) -> dict[tuple[str, int], int]:
@@ -78,43 +96,47 @@ def lag_of(committed: dict[tuple[str, int], int], ends: dict[tuple[str, int], in
     return sum(max(ends[place] - offset, 0) for place, offset in committed.items() if place in ends)
 
 
-def shown(offset: int | None) -> str:
-    """Returns an offset as text."""
-    return NONE if offset is None else str(offset)
-
-
 @app.command("delete")
+@asks_first("deletes groups with their committed offsets")
 def delete(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    names: Names,
+    consent: Consent,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Delete a group without members, with its committed offsets."""
-    confirm(f"Delete group {printable(name)} with all its committed offsets?", yes)
+    """Delete groups without members, with their committed offsets. If one does not exist, none is deleted."""
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
-        admin.delete_group(name)
-    say(f"group {name} deleted")
+        found = [admin.describe_group(name).name for name in dict.fromkeys(names)]
+        words = f"{'group' if len(found) == 1 else 'groups'} {listed(list(map(printable, found)))}"
+        if not consent.to(f"delete {words} with all committed offsets"):
+            return
+        for name in found:
+            admin.delete_group(name)
+    say_done(f"deleted {words}", is_quiet=quiet)
 
 
 @app.command("reset")
+@asks_first("replaces the committed offsets of a group")
 def reset(
     name: Name,
+    consent: Consent,
     topic: Annotated[
-        list[str] | None, typer.Option(help="A topic; several times. By default all that the group has offsets of.")
+        list[str] | None,
+        typer.Option(help="Only this topic; may be repeated. By default all that the group has offsets of."),
     ] = None,
     to_time: Annotated[
         str | None,
-        typer.Option(help="The first message at or after a time (2026-01-31T12:00), or of an age (30m, 7d)."),
+        typer.Option(help="The first message at or after a time (2026-01-31T12:00), or of an age (30m, 2h, 7d)."),
     ] = None,
     to_offset: Annotated[int | None, typer.Option(help="This offset in each partition.")] = None,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="The first message.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="After the last message.")] = False,
     shift_by: Annotated[int | None, typer.Option(help="Move by this number of messages; back, if negative.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the changes.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
     """Move the committed offsets of a group that has no members. Show the changes first, and ask."""
     targets: list[ResetTo] = []
@@ -132,27 +154,28 @@ def reset(
     with awoke.Admin(bootstrap_servers, kafka=pairs(kafka, "--kafka")) as admin:
         plan = admin.plan_reset(name, topic or None, to=targets[0])
         changes = [each for each in plan if each.before != each.after]
-        show(plan)
+        show(plan, as_json)
+        words = f"{plural(len(changes), 'offset')} of group {printable(name)}"
         if not changes:
-            say("there is nothing to change")
-        elif not dry_run:
-            confirm(f"Move {plural(len(changes), 'offset')} of group {name}?", yes)
+            say_done("there is nothing to change", is_quiet=quiet, err=as_json)
+        elif consent.to(f"move {words}", err=as_json):
             admin.reset_offsets(changes)
-            say(f"moved {plural(len(changes), 'offset')} of group {name}")
+            say_done(f"moved {words}", is_quiet=quiet, err=as_json)
 
 
-def show(plan: Sequence[OffsetChange]) -> None:
-    """Writes the changes as a table."""
-    rows = [
+def show(plan: Sequence[OffsetChange], as_json: bool) -> None:
+    """Writes the changes as a list."""
+    names = ("topic", "partition", "committed", "new", "first offset", "next offset", "note")
+    rows = (
         (
             each.topic,
-            str(each.partition),
-            shown(each.before),
-            str(each.after),
-            str(each.start),
-            str(each.end),
-            "nearest in the log" if each.is_clamped else "",
+            each.partition,
+            each.before,
+            each.after,
+            each.start,
+            each.end,
+            "nearest in the log" if each.is_clamped else None,
         )
         for each in plan
-    ]
-    show_table(("topic", "partition", "committed", "new", "first offset", "next offset", "note"), rows)
+    )
+    show_list(names, rows, as_json)

@@ -22,7 +22,7 @@ def _show_version(context: typer.Context, wanted: bool) -> None:
         return
     output.say(versions.line())
     if context.params["verbose"]:
-        for row in aligned(versions.rows(), is_left=True):
+        for row in aligned(versions.rows()):
             output.say(row)
     raise typer.Exit
 

@@ -9,11 +9,21 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, TypeVar
 
+import msgspec
 import typer
 
-from awoke.text.printable import harmless, harmless_json
+from awoke.cli.tables import aligned
+from awoke.text.printable import harmless, harmless_json, printable
+
+Item = TypeVar("Item")
+
+REFRESH_S = 0.1
+"""The interval of what shows progress. An update for each message would cost more than the message."""
 
 KEPT = "\n\t"
 """Control characters that stay as they are in a text of several lines."""
@@ -63,16 +73,59 @@ def write_raw(content: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Writes a table. A cell that is too wide is folded, because a cut cell is useless."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def show_list(names: Sequence[str], rows: Iterable[Sequence[Any]], as_json: bool) -> None:
+    """Writes a list: for people in columns, for programs a JSON document for each row, with the same names."""
+    if as_json:
+        for document in documents(names, rows):
+            say_json(msgspec.json.encode(document).decode())
+    else:
+        show_table(names, [tuple(map(cell, row)) for row in rows])
 
-    table = Table(*names, title=None if title is None else Text(harmless(title)))
+
+def documents(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Returns the rows of a list as JSON has them."""
+    keys = [name.replace(" ", "_") for name in names]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def cell(value: Any) -> str:
+    """Returns a value for people, on one line: `-` where there is none."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return printable(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def show_table(names: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Writes rows in columns below their names. A cell is never cut; one of several lines continues below itself."""
+    if title is not None:
+        say(title)
+    lines: list[Sequence[str]] = [names]
     for row in rows:
-        table.add_row(*(Text(harmless(each, "\n"), overflow="fold") for each in row))
-    Console(soft_wrap=False).print(table)
+        lines += zip_longest(*(harmless(each, "\n").split("\n") for each in row), fillvalue="")
+    for line in aligned(lines):
+        say(line)
+
+
+def with_count(items: Iterable[Item], noun: str) -> Iterator[Item]:
+    """Yields items, and shows how many there were: at a terminal, as long as it lasts. Nothing else may be written."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from items
+        return
+    columns = (TextColumn("{task.completed:,} {task.description}"), TimeElapsedColumn())
+    # Its own thread would still run when it is closed.
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        task, shown_s = bar.add_task(f"{noun}s read", total=None), 0.0
+        for number, item in enumerate(items, 1):
+            if (now_s := time.monotonic()) - shown_s >= REFRESH_S:
+                shown_s = now_s
+                bar.update(task, completed=number, refresh=True)
+            yield item
 
 
 def is_terminal() -> bool:

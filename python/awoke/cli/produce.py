@@ -1,4 +1,4 @@
-"""`awoke produce`: sends lines or JSON documents from a file or standard input to a topic."""
+"""`awoke produce`: sends messages to a topic: words of the command, or lines of a file or of standard input."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import stat
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 import typer
 
 import awoke
-from awoke.cli.commands import command
+from awoke.cli.commands import Section, command
 from awoke.cli.options import BootstrapServers, Kafka, Quiet, pairs
-from awoke.cli.output import say_done
+from awoke.cli.output import REFRESH_S, say, say_done
 from awoke.cli.registry_options import RegistryUrl
 from awoke.cli.tables import plural
-from awoke.errors import AwokeError
+from awoke.errors import AwokeError, ConfigError
 from awoke.text.json_bytes import bytes_of_json
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 WINDOW = 50_000
 """The most messages without an answer. At this number the command waits for the older half."""
-REFRESH_S = 0.1
-"""The interval of the progress bar. An update for each line would cost more than sending it."""
 EncodeValue = Annotated[
     bool, typer.Option("--encode", help="Each value is JSON, and is written in the latest schema of its subject.")
 ]
@@ -47,6 +45,9 @@ KeySubject = Annotated[str | None, typer.Option(help="With --encode-key: the sub
 KeyMessage = Annotated[
     str | None, typer.Option(help="With --encode-key: the message of a Protobuf schema that has several.")
 ]
+
+
+Format = Literal["text", "json", "envelope"]
 
 
 class LineError(AwokeError):
@@ -79,8 +80,9 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Shape(msgspec.Struct, frozen=True):
     """The rules by which a line becomes a message."""
 
-    is_json: bool = False
-    is_envelope: bool = False
+    format: Format = "text"
+    key: str | None = None
+    """The key of every message."""
     key_field: str | None = None
     key_separator: str | None = None
     headers: dict[str, str] = {}
@@ -93,12 +95,12 @@ class Shape(msgspec.Struct, frozen=True):
         Raises:
             ValueError: The line does not follow the rules; the text says why.
         """
-        if self.is_envelope:
+        if self.format == "envelope":
             return self._envelope(line)
-        if self.is_json:
+        if self.format == "json":
             return self._json(line)
         if self.key_separator is None:
-            return awoke.Record(self._encoded("value", line), headers=self.headers or None)
+            return awoke.Record(self._encoded("value", line), key=self._fixed_key(), headers=self.headers or None)
         key, found, value = line.partition(self.key_separator.encode())
         if not found:
             raise ValueError(f"has no key separator {self.key_separator!r}")
@@ -110,7 +112,7 @@ class Shape(msgspec.Struct, frozen=True):
             document: Any = msgspec.json.decode(line)
         except msgspec.DecodeError as error:
             raise ValueError(f"is no JSON: {error}") from None
-        key = None
+        key = self._fixed_key()
         if self.key_field is not None:
             if not isinstance(document, dict) or self.key_field not in document:
                 raise ValueError(f"has no field {self.key_field!r}")
@@ -132,6 +134,9 @@ class Shape(msgspec.Struct, frozen=True):
         headers += [pair for pair in self.headers.items() if pair[0] not in dict(own)]
         headers += [(name, header_value(name, each)) for name, each in own]
         return awoke.Record(value, self._key(parts.key), headers or None, parts.partition, parts.timestamp_ms)
+
+    def _fixed_key(self) -> Any:
+        return None if self.key is None else self._encoded("key", self.key.encode(errors="surrogateescape"))
 
     def _key(self, value: Any) -> str | bytes | None:
         is_encoded = value is not None and "key" in self.encoders
@@ -173,17 +178,31 @@ def header_value(name: str, value: Any) -> str | bytes | None:
         raise ValueError(f"header {name!r}: {error}") from None
 
 
-@command
+@command(Section.MESSAGES)
 def produce(
     topic: Annotated[str, typer.Argument(help="The topic to send to.")],
-    file: Annotated[Path, typer.Argument(help="The file to send, line by line; - for standard input.")] = Path("-"),
-    json: Annotated[bool, typer.Option("--json", help="Each line must be a JSON document.")] = False,
-    key_field: Annotated[str | None, typer.Option(help="With --json: the field whose value is the key.")] = None,
-    envelope: Annotated[
-        bool, typer.Option("--envelope", help="Each line is JSON with value, key, headers, partition, timestamp_ms.")
-    ] = False,
-    key_separator: Annotated[str | None, typer.Option(help="Without --json: the text between key and value.")] = None,
-    header: Annotated[list[str] | None, typer.Option(help="A header for every message, name=value.")] = None,
+    messages: Annotated[
+        list[str] | None, typer.Argument(metavar="MESSAGE", help="A message. Without one, lines are read.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Send each line of this file. By default of standard input.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of each message.")] = None,
+    format: Annotated[
+        Format,
+        typer.Option(
+            metavar="text|json|envelope",
+            help="The form of each message: text is sent as it is; json is checked; an envelope is JSON with value, "
+            "key, headers, partition and timestamp_ms, as `awoke tail --json` prints it.",
+        ),
+    ] = "text",
+    key_field: Annotated[str | None, typer.Option(help="With --format json: the field whose value is the key.")] = None,
+    key_separator: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="With --format text: the text between key and value.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header of each message; may be repeated.")
+    ] = None,
     encode: EncodeValue = False,
     value_subject: ValueSubject = None,
     value_message: ValueMessage = None,
@@ -195,15 +214,20 @@ def produce(
     kafka: Kafka = None,
     quiet: Quiet = False,
 ) -> None:
-    """Send each line as a message, and wait until all are acknowledged. An empty line is an empty value."""
-    check(json, envelope, key_field, key_separator)
-    if encode_key and not (envelope or key_field or key_separator):
-        raise typer.BadParameter("needs --key-field, --key-separator or --envelope", param_hint="--encode-key")
-    shape = Shape(json, envelope, key_field, key_separator, pairs(header, "--header"))
+    """Send messages, or each line as one, and wait until all are acknowledged. An empty line is an empty value."""
+    check(format, key, key_field, key_separator)
+    if encode_key and format != "envelope" and (key, key_field, key_separator) == (None, None, None):
+        raise typer.BadParameter(
+            "needs a key: --key, --key-field, --key-separator or envelopes", param_hint="--encode-key"
+        )
+    shape = Shape(format, key, key_field, key_separator, pairs(header, "--header"))
     properties = pairs(kafka, "--kafka")
     values = PartOptions("value", encode, value_subject, value_message)
     parts = encoded_parts(values, PartOptions("key", encode_key, key_subject, key_message))
-    with opened(file) as stream, open_encoding(registry_url) if parts else contextlib.nullcontext() as encoding:
+    with (
+        opened(messages or (), file) as stream,
+        open_encoding(registry_url) if parts else contextlib.nullcontext() as encoding,
+    ):
         with awoke.Admin(bootstrap_servers, kafka=properties) as admin:
             admin.describe_topic(topic)
         if encoding is not None:
@@ -212,52 +236,93 @@ def produce(
             sent = SentLines()
             refused = send(producer, topic, stream, shape, sent)
             sent.wait(0)
-    say_done(f"{plural(sent.delivered, 'message')} delivered to {topic}", is_quiet=quiet, err=True)
+    say_done(f"delivered {plural(sent.delivered, 'message')} to {topic}", is_quiet=quiet, err=True)
     problems = [str(error) for error in (refused, sent.failure()) if error is not None]
     if problems:
         raise AwokeError("; ".join(problems)) from (sent.first_error or refused)
 
 
-def check(json: bool, envelope: bool, key_field: str | None, key_separator: str | None) -> None:
+def check(format: Format, key: str | None, key_field: str | None, key_separator: str | None) -> None:
     """Checks that the options do not contradict one another.
 
     Raises:
         typer.BadParameter: They do.
     """
-    if key_field is not None and (envelope or not json):
-        raise typer.BadParameter("needs --json, without --envelope", param_hint="--key-field")
-    if key_separator is not None and (json or envelope):
-        raise typer.BadParameter("is for plain lines, not for JSON", param_hint="--key-separator")
+    if key_field is not None and format != "json":
+        raise typer.BadParameter("needs --format json", param_hint="--key-field")
+    if key_separator is not None and format != "text":
+        raise typer.BadParameter("is for --format text", param_hint="--key-separator")
     if key_separator == "":
         raise typer.BadParameter("must not be empty", param_hint="--key-separator")
+    others = {"--key-field": key_field, "--key-separator": key_separator, "the envelopes": format == "envelope" or None}
+    if key is not None and (found := [name for name, value in others.items() if value is not None]):
+        raise typer.BadParameter(f"the key is given by {found[0]} already", param_hint="--key")
 
 
-def opened(file: Path) -> BinaryIO:
-    """Returns the opened file, or standard input.
+class MessageSource(NamedTuple):
+    """The lines to send."""
+
+    name: str
+    lines: Iterable[bytes]
+    unit: str = "line"
+    total_bytes: int | None = None
+    """None if it is not known."""
+
+
+@contextlib.contextmanager
+def opened(messages: Sequence[str], file: Path | None) -> Iterator[MessageSource]:
+    """Opens what is sent: words of the command, a file, or standard input.
 
     Raises:
-        LineError: The file can't be opened.
+        ConfigError: There are both words and a file, or a word is the name of a file.
+        LineError: The file can't be read.
     """
-    if str(file) == "-":
-        return open(sys.stdin.fileno(), "rb", closefd=False)
+    if messages and file is not None:
+        raise ConfigError("messages come from the command or from --file, not from both", "--file")
+    for each in messages:
+        if len(messages) == 1 and is_file(each):
+            text = (
+                f"{each} is a file; pass --file {each} to send its lines, or its name by: echo {each} | awoke produce"
+            )
+            raise ConfigError(f"{text} TOPIC", "--file")
+    if messages:
+        yield MessageSource("the command", [each.encode(errors="surrogateescape") for each in messages], "message")
+    elif file is None or str(file) == "-":
+        if sys.stdin.isatty():
+            say("each line is a message; Ctrl-D ends", err=True)
+        with open(sys.stdin.fileno(), "rb", closefd=False) as stream:
+            yield MessageSource("standard input", stream)
+    else:
+        try:
+            stream = file.open("rb")
+        except OSError as error:
+            raise LineError(f"{file}: {error.strerror}") from None
+        with stream:
+            yield MessageSource(str(file), stream, total_bytes=size_of(stream))
+
+
+def is_file(word: str) -> bool:
+    """Returns whether a word is the name of a file that exists."""
     try:
-        return file.open("rb")
-    except OSError as error:
-        raise LineError(f"{file}: {error.strerror}") from None
+        return os.path.isfile(word)
+    except ValueError:
+        return False
 
 
-def send(producer: awoke.Producer, topic: str, stream: BinaryIO, shape: Shape, sent: SentLines) -> LineError | None:
+def send(
+    producer: awoke.Producer, topic: str, source: MessageSource, shape: Shape, sent: SentLines
+) -> LineError | None:
     """Sends each line. Stops at a line that can't be sent, and returns an error with its file and number."""
-    name = "standard input" if stream.name == sys.stdin.fileno() else stream.name
-    with progress(stream) as advance:
-        for number, line in enumerate(stream, 1):
+    with progress(source.total_bytes) as advance:
+        for number, line in enumerate(source.lines, 1):
             if number == 1:  # Editors of Windows begin a file with a byte order mark.
                 line = line.removeprefix(codecs.BOM_UTF8)
             try:
                 record = shape.record(line.removesuffix(b"\n").removesuffix(b"\r"))
                 handle = producer.produce(topic, record.value, **record.options)
             except (ValueError, AwokeError) as error:
-                return LineError(f"{name}, line {number}: {error}; nothing from there on was sent")
+                at = f"{source.name}, {source.unit} {number}"
+                return LineError(f"{at}: {error}; nothing from there on was sent")
             sent.add(handle)
             advance(len(line))
     return None
@@ -299,7 +364,7 @@ class SentLines:
 
 
 @contextlib.contextmanager
-def progress(stream: BinaryIO) -> Iterator[Callable[[int], None]]:
+def progress(total_bytes: int | None) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar on a terminal; yields the function to call with the bytes of each message."""
     from rich.console import Console  # Here, because other commands show no progress.
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
@@ -311,7 +376,7 @@ def progress(stream: BinaryIO) -> Iterator[Callable[[int], None]]:
     rate = TextColumn("{task.fields[per_s]:,.0f} messages/s")
     columns = (TextColumn("sending"), BarColumn(), DownloadColumn(), rate, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("sending", total=size_of(stream), per_s=0.0)
+        task = bar.add_task("sending", total=total_bytes, per_s=0.0)
         messages, sent_bytes, shown_s, begin_s = 0, 0, 0.0, time.monotonic()
 
         def advance(size_bytes: int) -> None:

@@ -12,10 +12,21 @@ import typer
 
 import awoke
 from awoke.cli.app_types import KEEP_SECRETS, check_keeps
-from awoke.cli.commands import command
-from awoke.cli.options import BootstrapServers, Kafka, pairs
-from awoke.cli.output import say
-from awoke.cli.tail import place
+from awoke.cli.commands import Section, command
+from awoke.cli.options import (
+    BootstrapServers,
+    End,
+    First,
+    Kafka,
+    Last,
+    Quiet,
+    end_place,
+    is_behind,
+    pairs,
+    place,
+)
+from awoke.cli.output import say_done, with_count
+from awoke.cli.tables import plural
 from awoke.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,18 +38,13 @@ SECRET = "AWOKE_MASK_KEY"
 """The environment variable with the key of the hashes, for recordings whose masks are to be equal."""
 
 
-@command
+@command(Section.MESSAGES)
 def record(
     topic: Annotated[str, typer.Argument(help="The topic to read.")],
     file: Annotated[Path, typer.Argument(help="The file to write.")],
-    begin: Annotated[str, typer.Option("--from", help="earliest, an offset or an ISO time.")] = "earliest",
-    end: Annotated[
-        str | None,
-        typer.Option("--to", help="The first offset, or ISO time, that is not recorded. By default the present end."),
-    ] = None,
-    last: Annotated[
-        int | None, typer.Option(min=1, help="Begin with this many of the last messages of each partition.")
-    ] = None,
+    begin: First = None,
+    end: End = None,
+    last: Last = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Record this partition only.")] = None,
     of_app: Annotated[
         str | None,
@@ -48,16 +54,22 @@ def record(
         bool, typer.Option(KEEP_SECRETS, help="Record the app's secret fields as they are.")
     ] = False,
     mask: Annotated[
-        list[str] | None, typer.Option(help="Mask a field of JSON values, as in card.number; several times.")
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Mask a field of JSON values, as in card.number; may be repeated."),
     ] = None,
-    mask_header: Annotated[list[str] | None, typer.Option(help="Mask the headers of this name; several times.")] = None,
+    mask_header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Mask the headers of this name; may be repeated.")
+    ] = None,
     mask_key: Annotated[bool, typer.Option("--mask-key", help="Mask the keys.")] = False,
-    mask_with: Annotated[str, typer.Option(help=f"hash, by the key in {SECRET} or a random one; or stars.")] = "hash",
+    mask_with: Annotated[
+        str, typer.Option(metavar="hash|stars", help=f"hash, by the key in {SECRET} or a random one; or stars.")
+    ] = "hash",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file, if it is there.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Record a part of a topic into a file, for `awoke replay`."""
+    """Record a part of a topic into a file, for `awoke replay`: by default all up to its present end."""
     from awoke.testing.recordings.masks import Masks  # Here and below: they load the Kafka client.
     from awoke.testing.recordings.recording import Recording, in_order, write_recording
 
@@ -70,17 +82,18 @@ def record(
         hash_key=os.environ.get(SECRET, "").encode() or None,
     )
     if file.exists() and not overwrite:
-        raise ConfigError(f"{file} is there already: say --overwrite, or name another file", "file")
-    start = -last if last is not None else place(begin)
+        raise ConfigError(f"{file} exists already; pass --overwrite, or name another file", "file")
+    until = end_place(end)
+    start: Any = -last if last is not None else place(begin or "earliest")
     where = start if partition is None else {partition: start}
-    until = None if end is None else end_of(end)
     properties = pairs(kafka, "--kafka")
     with awoke.Reader(topic, bootstrap_servers=bootstrap_servers, start=where, kafka=properties) as reader:
-        records = in_order(masked(reader.read_until_end(), until, masks))
+        records = in_order(masked(with_count(reader.read_until_end(), "message"), until, masks))
     if records:
         masks.check_found()
     write_recording(Recording(topic, records, masks.names), file, replaces=overwrite)
-    say(f"recorded {len(records)} records of {topic} into {file}{summary(of_app, masks.secrets, keep_secrets)}")
+    done = f"recorded {plural(len(records), 'message')} of {topic} into {file}"
+    say_done(f"{done}{summary(of_app, masks.secrets, keep_secrets)}", is_quiet=quiet)
 
 
 def secrets_in(target: str | None, topic: str, keeps_secrets: bool) -> list[SecretPart]:
@@ -121,18 +134,6 @@ def style_of(name: str) -> Literal["hash", "stars"]:
     raise ConfigError(f"--mask-with is hash or stars, not {name!r}", "--mask-with")
 
 
-def end_of(text: str) -> int | datetime:
-    """Returns the first offset, or the time, that is not recorded.
-
-    Raises:
-        ConfigError: the text is neither.
-    """
-    found = place(text)
-    if isinstance(found, int | datetime):
-        return found
-    raise ConfigError(f"--to is an offset or an ISO time, not {text!r}", "--to")
-
-
 def masked(messages: Iterator[awoke.Message[Any]], until: int | datetime | None, masks: Masks) -> Iterator[Recorded]:
     """Yields the records before the end, of each partition, masked."""
     from awoke.testing.recordings.recording import recorded
@@ -145,12 +146,3 @@ def masked(messages: Iterator[awoke.Message[Any]], until: int | datetime | None,
             ended.add(message.partition)
         else:
             yield masks.masked(recorded(message))
-
-
-def is_behind(message: awoke.Message[Any], until: int | datetime | None) -> bool:
-    """Returns whether a message lies at or behind the end of the recording."""
-    if until is None:
-        return False
-    if isinstance(until, int):
-        return message.offset >= until
-    return (message.timestamp_ms or 0) >= until.timestamp() * 1_000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from awoke.cli.commands import command
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.commands import Section, command
+from awoke.cli.options import AsJson, BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, say_styled, show_table
 from awoke.text.durations import duration
 
@@ -19,13 +19,13 @@ NONE = "-"
 """Shown for what is not known."""
 
 
-@command
+@command(Section.WATCH)
 def report(
     name: Annotated[str, typer.Argument(metavar="APP", help="The app's name.")],
-    json: Annotated[bool, typer.Option("--json", help="Write the whole state as one JSON document.")] = False,
+    json: AsJson = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
-    timeout_s: Annotated[float, typer.Option(help="The longest wait for each answer, in seconds.")] = 30.0,
+    timeout_s: Annotated[float, typer.Option(help="The longest wait for each answer.")] = 30.0,
 ) -> None:
     """Show the processes of an app, its lag and its failures, and why it may be stuck (needs console=True)."""
     import msgspec
@@ -48,12 +48,14 @@ def show(view: AppView) -> None:
     if not view.reasons:
         say("nothing is stuck")
     show_table(("process", "state", "reported", "memory", "partitions", "failures"), node_rows(view))
+    say("")
     show_table(("group", "topic", "partition", "committed", "end", "lag"), partition_rows(view))
     if view.errors:
         rows = [
             (each.fingerprint, str(each.count), each.last.handler or NONE, each.last.error_type, each.last.error_text)
             for each in view.errors
         ]
+        say("")
         show_table(("fingerprint", "count", "handler", "error", "last text"), rows)
     if view.unreadable:
         say(f"{view.unreadable} records could not be read")

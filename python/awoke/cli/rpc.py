@@ -10,8 +10,8 @@ import msgspec
 import typer
 
 import awoke
-from awoke.cli.commands import group
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.commands import Section, group
+from awoke.cli.options import AsJson, BootstrapServers, Kafka, pairs
 from awoke.cli.output import say_json, show_table
 from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.errors import ConfigError, RpcError, page_command
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from awoke.cli.encoding.calls import ArgumentFormat
     from awoke.payloads.formats.format import Payload
 
-app = group("rpc", "Call methods of a service over Kafka.")
+app = group("rpc", "Call methods of a service over Kafka.", Section.MESSAGES)
 
 Service = Annotated[str, typer.Argument(help="The service's name.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait for the result.")]
+Timeout = Annotated[float, typer.Option(help="The longest wait for the result.")]
 Group = Annotated[str | None, typer.Option(help="The responders' group, if it is not the service's name.")]
 Secret = Annotated[
     str | None, typer.Option(envvar="AWOKE_RPC_SECRET", help="The secret that signs calls; better in the environment.")
@@ -35,11 +35,11 @@ Secret = Annotated[
 def call(
     service: Service,
     method: Annotated[str, typer.Argument(help="The method's name.")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="name=value; the value is JSON, or else text.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="An argument; the value is JSON, or else text.")
+    ] = None,
     timeout_s: Timeout = 5.0,
     key: Annotated[str | None, typer.Option(help="Calls with the same key are executed in order.")] = None,
-    # Results of a stream are always printed as they come. Scripts may still have this option.
-    stream: Annotated[bool, typer.Option("--stream", hidden=True)] = False,
     group: Group = None,
     secret: Secret = None,
     registry_url: RegistryUrl = None,
@@ -79,11 +79,16 @@ def methods(
     secret: Secret = None,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Show the methods of a service: signature, description, and whether a call may be repeated."""
+    """List the methods of a service: signature, description, and whether a call may be repeated."""
     with open_caller(service, bootstrap_servers, secret, kafka, timeout_s=timeout_s, group=group) as caller:
         found = caller.methods()
-    show_table(("method", "idempotent", "returns", "what it does"), map(cells, found), title=service)
+    if as_json:
+        for method in found:
+            say_json(msgspec.json.encode(method).decode())
+    else:
+        show_table(("method", "idempotent", "returns", "what it does"), map(cells, found))
 
 
 def called(caller: awoke.rpc.Caller, method: str, key: str | None, named: dict[str, Any]) -> Iterator[Payload | None]:

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import typer
 
 from awoke.cli import failures
-from awoke.cli.commands import command
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.commands import Section, command
+from awoke.cli.options import BootstrapServers, Kafka, Target, pairs
 from awoke.errors import AwokeError, ConfigError
 from awoke.operate.commands.socket_paths import note_at, socket_path
 from awoke.preconditions.extras import needs
@@ -46,7 +46,8 @@ def option(kind: type[Settings] | type[RunSettings], name: str) -> Any:
     default = getattr(kind(), name)
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     shown = f"{default:g}" if is_number else str(default).lower()
-    text = texts_of(kind)[name].replace("`", "").replace("None", "unset")
+    text = texts_of(kind)[name].replace("`", "").replace("None", "unset").removeprefix("True: ")
+    text = text[0].upper() + text[1:] if isinstance(default, bool) else text
     ports: dict[str, Any] = {"min": 0, "max": PORT_MAX} if name.endswith("_port") else {}
     return typer.Option(help=text, show_default=False if default is None else shown, **ports)
 
@@ -86,10 +87,10 @@ def takes_run_settings(function: Function) -> Function:
 logger = logging.getLogger(__name__)
 
 
-@command
+@command(Section.RUN)
 @takes_run_settings
 def run(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    target: Target,
     workers: Annotated[int | None, option(Settings, "workers")] = None,
     metrics_port: Annotated[int | None, option(Settings, "metrics_port")] = None,
     embedded: Annotated[bool, typer.Option("--embedded", help="Run on Kafka brokers inside the process.")] = False,
@@ -104,7 +105,7 @@ def run(
     """Run an app, in this process or in a swarm of processes.
 
     SIGINT and SIGTERM let running jobs finish, commit their offsets and exit with 0. A second signal does not wait for
-    jobs. SwarmOptions take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
+    jobs. Options take precedence over the environment (AWOKE_NODES=4), and the environment over awoke.toml.
     """
     of_app = {
         "bootstrap_servers": bootstrap_servers,

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 import typer
 
-from awoke.cli.commands import group
-from awoke.cli.output import KEPT, is_terminal, say, say_json, show_table
+from awoke.cli.commands import Section, group
+from awoke.cli.options import AsJson
+from awoke.cli.output import KEPT, say, say_json, show_list
 from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.cli.schema_check import Verdict, check
 from awoke.cli.schema_texts import Kind, Side, described, difference, name_of, pretty, references_in, schema_in, text_in
-from awoke.cli.tables import aligned
 from awoke.errors import ConfigError
 from awoke.text.exit_codes import EXIT_FAILED
-from awoke.text.printable import printable
 
 if TYPE_CHECKING:
     from awoke.payloads.registry.client import SchemaRegistry
     from awoke.payloads.registry.schema import RegisteredSchema, Schema
 
-app = group("schema", "List, show, check, compare and register the schemas of a registry.")
+app = group("schema", "List, show, check, compare and register the schemas of a registry.", Section.CLUSTER)
 
 REQUESTS_MAX = 8
 """A list asks the registry for this number of subjects at once."""
@@ -34,6 +33,7 @@ KindOption = Annotated[
     Kind | None,
     typer.Option(
         "--kind",
+        metavar="avro|json|protobuf",
         case_sensitive=False,
         help="The kind of schema, for a name that does not end with .avsc, .json or .proto.",
     ),
@@ -41,7 +41,7 @@ KindOption = Annotated[
 References = Annotated[
     list[str] | None,
     typer.Option(
-        "--reference", metavar="NAME=SUBJECT:VERSION", help="A schema that this one refers to; several times."
+        "--reference", metavar="NAME=SUBJECT:VERSION", help="A schema that this one refers to; may be repeated."
     ),
 ]
 
@@ -49,23 +49,13 @@ References = Annotated[
 @app.command("list")
 def list_subjects(
     prefix: Annotated[str, typer.Argument(help="Only the subjects that begin so.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
+    as_json: AsJson = False,
     registry_url: RegistryUrl = None,
 ) -> None:
     """List subjects with their latest version, its id and its kind."""
     with registry_at(registry_url) as registry:
         rows = [(each.subject or "", each.version, each.id, each.schema.kind) for each in latest(registry, prefix)]
-    names = ("subject", "version", "id", "kind")
-    if as_json:
-        for row in rows:
-            say_json(msgspec.json.encode(dict(zip(names, row, strict=True))).decode())
-        return
-    cells = [tuple(printable(str(each)) for each in row) for row in rows]
-    if is_terminal():
-        show_table(names, cells)
-        return
-    for line in aligned([names, *cells], is_left=True):
-        say(line)
+    show_list(("subject", "version", "id", "kind"), rows, as_json)
 
 
 @app.command("show")
@@ -75,7 +65,7 @@ def show(
     schema_id: Annotated[
         int | None, typer.Option("--id", min=0, help="The schema of this id, as messages have it, of any subject.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document with all parts.")] = False,
+    as_json: AsJson = False,
     registry_url: RegistryUrl = None,
 ) -> None:
     """Show a schema. Its head goes to standard error, so that standard output has the schema only."""
@@ -102,7 +92,7 @@ def check_schema(
     ] = None,
     kind: KindOption = None,
     reference: References = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as one JSON document.")] = False,
+    as_json: AsJson = False,
     registry_url: RegistryUrl = None,
 ) -> None:
     """Check whether a schema is compatible with a subject. Exit code 1 if it is not."""

@@ -5,24 +5,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from awoke.cli.commands import command
-from awoke.cli.options import Quiet, Socket
-from awoke.cli.output import say, say_done, say_json
-from awoke.cli.tables import aligned
-from awoke.errors import ConfigError
+from awoke.cli.commands import Section, command
+from awoke.cli.options import AsJson, Quiet, Socket, Target
+from awoke.cli.output import say, say_done, say_json, show_table
+from awoke.errors import AwokeError, ConfigError
 from awoke.operate.commands import client
 from awoke.operate.commands.socket_paths import find_socket, others_text
 from awoke.operate.commands.verbs import VERBS, Reach
 from awoke.settings import load_run
 from awoke.text.durations import duration
 
-Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="The swarm's app, as in shop:app.")]
-Group = Annotated[str | None, typer.Option(metavar="NAME", help="The consumer group; left out, all groups of the app.")]
+Group = Annotated[str | None, typer.Option(help="The consumer group. By default all groups of the app.")]
 
 
 def ask(target: str, socket: str | None, command: str, within_s: float | None = None, **fields: Any) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def ask(target: str, socket: str | None, command: str, within_s: float | None = 
     """
     socket = load_run({"socket": socket}).values.socket
     if socket is None and ":" not in target:
-        raise ConfigError(f"{target!r} names no app: say MODULE:APP, as in {target}:app", "target")
+        raise ConfigError(f"{target!r} names no app; pass MODULE:APP, as in {target}:app", "target")
     path = socket or find_socket(target)
     try:
         return client.ask(path, command, within_s, target, **fields)
@@ -62,10 +63,8 @@ def nothing_there(target: str, path: str, command: str, why: str) -> str:
     return f"no {wanted} of {target} listens at {path}: {why}; {remedy}"
 
 
-@command
-def status(
-    target: Target, socket: Socket = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+@command(Section.WATCH)
+def status(target: Target, socket: Socket = None, json: AsJson = False) -> None:
     """Show the nodes of a swarm: state, memory, the oldest running job, partitions, lag, restarts."""
     found = ask(target, socket, "status")
     found.pop("done", None)
@@ -73,8 +72,7 @@ def status(
         say_json(msgspec.json.encode(found).decode())
         return
     say(f"{found['target']}: supervisor {found['pid']}, up {duration(found['uptime_s'])}")
-    for line in aligned([COLUMNS, *(node_row(each) for each in found["nodes"])]):
-        say(line)
+    show_table(COLUMNS, [node_row(each) for each in found["nodes"]])
     for line in _remarks(found):
         say(line)
     for each in found["nodes"]:
@@ -118,13 +116,13 @@ def _remarks(found: dict[str, Any]) -> list[str]:
     return remarks
 
 
-@command
+@command(Section.STEER)
 def stop(target: Target, socket: Socket = None, quiet: Quiet = False) -> None:
     """Stop a swarm: running jobs finish, offsets are committed."""
     tell(target, socket, "stop", quiet)
 
 
-@command
+@command(Section.STEER)
 def quiet(
     target: Target,
     socket: Socket = None,
@@ -134,20 +132,54 @@ def quiet(
     tell(target, socket, "quiet", says_nothing)
 
 
-@command
+@command(Section.STEER)
 def reload(
     target: Target,
     socket: Socket = None,
-    timeout_s: Annotated[
-        float, typer.Option(help="The longest wait, in seconds. The reload itself continues.")
-    ] = VERBS["reload"].answers_within_s,
+    timeout_s: Annotated[float, typer.Option(help="The longest wait. The reload itself continues.")] = VERBS[
+        "reload"
+    ].answers_within_s,
     quiet: Quiet = False,
 ) -> None:
     """Import the app again, replace the nodes one by one, and wait until every node runs the new code."""
-    tell(target, socket, "reload", quiet, within_s=timeout_s)
+    with contextlib.nullcontext() if quiet else reload_shown(target, socket):
+        tell(target, socket, "reload", quiet, within_s=timeout_s)
 
 
-@command
+REFRESH_S = 1.0
+
+
+@contextlib.contextmanager
+def reload_shown(target: str, socket: str | None) -> Iterator[None]:
+    """Writes each step of a swarm's reload to standard error, inside the block."""
+    ended = threading.Event()
+
+    def write_steps() -> None:
+        before = ""
+        with contextlib.suppress(AwokeError):  # The command itself reports it.
+            while not ended.wait(REFRESH_S):
+                step = step_of(ask(target, socket, "status"))
+                if step not in ("", before):
+                    say(step, err=True)
+                before = step
+
+    say(f"reloading {target}: importing the app", err=True)
+    thread = threading.Thread(target=write_steps, name="awoke-reload-steps", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def step_of(status: Mapping[str, Any]) -> str:
+    """Returns the step of a reload that is under way, by the answer to `status`; nothing while the app is imported."""
+    node, nodes = status["reload"]["node"], [each["node"] for each in status["nodes"]]
+    return f"replacing node {node} ({nodes.index(node) + 1} of {len(nodes)})" if node in nodes else ""
+
+
+@command(Section.STEER)
 def scale(
     target: Target,
     nodes: Annotated[int, typer.Argument(help="The number of nodes.")],
@@ -158,7 +190,7 @@ def scale(
     tell(target, socket, "scale", quiet, nodes=nodes)
 
 
-@command
+@command(Section.WATCH)
 def dump(
     target: Target,
     node: Annotated[int, typer.Argument(help="The node's number.")],
@@ -169,9 +201,9 @@ def dump(
     tell(target, socket, "dump", quiet, node=node)
 
 
-@command
+@command(Section.STEER)
 def resume(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    target: Target,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The partition's topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     group: Group = None,
@@ -183,9 +215,9 @@ def resume(
     say_done(f"resumed {topic}[{partition}]", is_quiet=quiet)
 
 
-@command
+@command(Section.STEER)
 def skip(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="The app, as in shop:app.")],
+    target: Target,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The message's topic.")],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition's number.")],
     offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The message's offset.")],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -13,8 +12,19 @@ import typer
 
 import awoke
 from awoke.cli.app_types import KeepSecrets, OfApp, check_keeps, check_with_app, shown_by, types_of
-from awoke.cli.commands import command
-from awoke.cli.options import BootstrapServers, Kafka, pairs
+from awoke.cli.commands import Section, command
+from awoke.cli.options import (
+    AsJson,
+    BootstrapServers,
+    End,
+    First,
+    Kafka,
+    Last,
+    end_place,
+    is_behind,
+    pairs,
+    place,
+)
 from awoke.cli.output import say, say_json, write_raw
 from awoke.cli.registry_options import RegistryUrl, registry_at
 from awoke.text.json_bytes import json_of_bytes
@@ -35,21 +45,15 @@ Decode = Annotated[
 ]
 
 
-@command
+@command(Section.MESSAGES)
 def tail(
     topic: Annotated[str, typer.Argument(help="The topic to read.")],
-    start: Annotated[
-        str | None,
-        typer.Option(help="earliest, latest, an offset or an ISO time. By default latest; with --until-end earliest."),
-    ] = None,
-    last: Annotated[
-        int | None, typer.Option(min=1, help="Begin with this many of the last messages of each partition.")
-    ] = None,
+    begin: First = None,
+    end: End = None,
+    last: Last = None,
     count: Annotated[int | None, typer.Option(min=0, help="Stop after this many messages.")] = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the present end of the topic.")] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print each message as one JSON document with all its parts.")
-    ] = False,
+    json: AsJson = False,
     keys: Annotated[bool, typer.Option("--keys", help="Print the key before the value.")] = False,
     raw: Annotated[
         bool, typer.Option("--raw", help="Print the bytes unchanged: for other programs, not for a terminal.")
@@ -61,12 +65,17 @@ def tail(
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:
-    """Print messages as they come, until Ctrl-C."""
+    """Print messages as they come, until Ctrl-C.
+
+    Begins with the next message, or with the first one if --to or --until-end says where to stop. With --json, each
+    message is a document with all its parts.
+    """
     if raw and (json or decode or of_app is not None):
         raise typer.BadParameter("is not for JSON, and not for --decode and --app", param_hint="--raw")
     check_with_app(of_app, decode, registry_url)
     check_keeps(of_app, keep_secrets)
-    where = -last if last is not None else place(start or ("earliest" if until_end else "latest"))
+    stop, until_end = end_place(end), until_end or end is not None
+    where: Any = -last if last is not None else place(begin or ("earliest" if until_end else "latest"))
     properties = pairs(kafka, "--kafka")
     with (
         decoded_topic(topic, registry_url) if decode else contextlib.nullcontext(topic) as named,
@@ -74,18 +83,9 @@ def tail(
         awoke.Reader(named, bootstrap_servers=bootstrap_servers, start=where, kafka=properties) as reader,
     ):
         messages = reader.read_until_end() if until_end else iter(reader)
+        messages = (each for each in messages if not is_behind(each, stop))
         with contextlib.suppress(KeyboardInterrupt):
             show(messages, count, writer_of(json, keys, parts, decode) or writer(json, raw, keys))
-
-
-def place(start: str) -> Any:
-    """Returns the start for the reader. A time without a zone is in this machine's zone."""
-    if start.isdecimal():
-        return int(start)
-    try:
-        return datetime.fromisoformat(start).astimezone()
-    except ValueError:
-        return start
 
 
 Write = Callable[[Any], object]
@@ -200,7 +200,7 @@ def document(message: awoke.Message[Any]) -> str:
 
 
 def parts_of(message: awoke.Message[Any], key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Returns all parts of a message, as its documents have them; `awoke produce --envelope` reads them."""
+    """Returns all parts of a message, as its documents have them; `awoke produce --format envelope` reads them."""
     return {
         "topic": message.topic,
         "partition": message.partition,

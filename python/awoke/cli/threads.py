@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from awoke.cli.commands import command
-from awoke.cli.options import Socket
+from awoke.cli.commands import Section, command
+from awoke.cli.options import AsJson, Socket
 from awoke.cli.output import say_json, show_table
 from awoke.cli.swarm import ask
 from awoke.errors import AwokeError, ConfigError
@@ -30,14 +30,14 @@ class ThreadLine(msgspec.Struct, omit_defaults=True):
     """The node of a swarm that it belongs to; `None` for a single process."""
 
 
-@command
+@command(Section.WATCH)
 def threads(
     target: Annotated[
         str, typer.Argument(metavar="MODULE:APP|PORT", help="The app, as in shop:app, or its metrics_port.")
     ],
     host: Annotated[str, typer.Option(help="The app's metrics_host, if a port is given.")] = "127.0.0.1",
     socket: Socket = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the threads of a running app or swarm: the owner of each, and the place where it was started."""
     if ":" in target or socket is not None:
@@ -45,7 +45,8 @@ def threads(
     else:
         entries = served_at(host, port_of(target))
     if as_json:
-        say_json(msgspec.json.encode(entries).decode())
+        for each in entries:
+            say_json(msgspec.json.encode(each).decode())
         return
     has_nodes = any(each.node is not None for each in entries)
     nodes = [[str(each.node)] if has_nodes else [] for each in entries]

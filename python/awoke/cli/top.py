@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from awoke.cli.commands import command
+from awoke.cli.commands import Section, command
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import is_terminal
 from awoke.errors import AwokeError, ConfigError
@@ -49,12 +49,12 @@ KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~])|.", re.DOTALL)
 """A character, or the sequence of a key that writes none: several may come at once."""
 
 
-@command
+@command(Section.WATCH)
 def top(
     name: Annotated[str, typer.Argument(metavar="APP", help="The app's name.")],
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
-    every_s: Annotated[float, typer.Option(min=0.5, help="The time between two looks, in seconds.")] = 2.0,
+    every_s: Annotated[float, typer.Option(min=0.5, help="The time between two looks.")] = 2.0,
 ) -> None:
     """Watch an app, look into what is stuck, and act (needs console=True; acting needs console_commands)."""
     from awoke.console.commands import Commander

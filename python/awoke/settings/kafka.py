@@ -101,11 +101,15 @@ def check_text_of_c(properties: Mapping[str, str]) -> None:
             raise ConfigError(f"property {printable(name)!r}: must not have a zero byte", name)
 
 
+SCHEMES = frozenset(("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"))
+"""The protocols that librdkafka takes before an address."""
+
+
 def check_addresses(properties: Mapping[str, str]) -> None:
-    """Refuses a user and a password in the addresses of brokers, where librdkafka takes them for a part of the name.
+    """Refuses addresses of brokers that librdkafka would take for names of hosts: URLs, and those with a user.
 
     Raises:
-        ConfigError: does not quote them.
+        ConfigError: does not quote a user and a password.
     """
     for name in ("bootstrap.servers", "metadata.broker.list"):
         if "@" in properties.get(name, ""):
@@ -113,6 +117,11 @@ def check_addresses(properties: Mapping[str, str]) -> None:
                 "has an address with a user; an address is host:port, and the user is sasl.username and sasl.password"
             )
             raise ConfigError(f"property {name!r}: {text}", name)
+        for address in properties.get(name, "").split(","):
+            scheme, found, rest = address.strip().partition("://")
+            if found and scheme.lower() not in SCHEMES:
+                text = f"{address.strip()!r} is a URL; a broker's address is HOST:PORT, as in {rest.partition('/')[0]}"
+                raise ConfigError(f"property {name!r}: {text}", name)
 
 
 def check_readable_files(properties: Mapping[str, object]) -> None:

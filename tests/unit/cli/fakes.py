@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -59,6 +60,19 @@ def run(*words: str) -> Done:
     if isinstance(done.exception, awoke.AwokeError):
         raise done.exception
     return Done(done.output, done.exit_code)
+
+
+def rows_of(output: str, first: str) -> list[list[str]]:
+    """Returns the cells of a list whose first column has this name, from output in columns."""
+    lines = output.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line == first or line.startswith(f"{first} "))
+    rows = []
+    for line in lines[begin + 1 :]:
+        cells = re.split(r" {2,}", line.strip())
+        if len(cells) < 2:
+            break
+        rows.append(cells)
+    return rows
 
 
 class FakeAdmin:

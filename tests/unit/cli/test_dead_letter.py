@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
-import typer
 
 import awoke
 from awoke.app import application
 from awoke.cli import dead_letter as commands
 from awoke.cli import letters
+from awoke.cli.consent import Consent
 from awoke.cli.dead_letter import (
     Group,
     Targets,
@@ -56,7 +56,7 @@ def test_letters_are_listed_in_columns_and_strangers_are_counted(topic: list[Any
     assert first.split()[:5] == ["0:0", "orders[3]", "5", "billing", "2"]
     assert second.startswith("0:12  payments[3] 5  billing")
     assert second.endswith("ValueError: no bank")
-    assert count == "2 dead letters, 1 message that is none"
+    assert count == "2 dead letters; 1 other message skipped"
 
 
 def test_a_list_is_limited_and_filtered(topic: list[Any]) -> None:
@@ -278,33 +278,35 @@ def offsets_sent() -> list[int]:
 def test_letters_are_sent_that_are_chosen_and_were_not_sent_before(
     options: list[str], offsets: list[int], memory: FakeMemory
 ) -> None:
-    done = run("dead-letter", "replay", "dead", "--yes-to", "orders", *options)
+    done = run("dead-letter", "replay", "dead", "--yes-topic", "orders", *options)
     if offsets:
         assert offsets_sent() == offsets
         assert done.output == f"sent {len(offsets)} to orders; the dead letters are still in dead\n"
         assert [each.message.offset for each in memory.checked] == offsets
     else:
-        assert (done.output, FakeSender.made) == ("would send none\n", [])
+        assert (done.output, FakeSender.made) == ("dry run: would send none\n", [])
 
 
 def test_a_replay_that_is_only_tried_sends_nothing_and_names_foreign_topics(memory: FakeMemory) -> None:
     done = run("dead-letter", "replay", "dead", "--dry-run")
     assert done.output == (
-        "would send 4 to orders (1 sent before are left out: --again sends them)\n"
+        "dry run: would send 4 to orders (1 sent before are left out: --again sends them)\n"
         "it would ask about foreign topics: 4 to orders\n"
     )
     assert FakeSender.made == []
-    assert "foreign" not in run("dead-letter", "replay", "dead", "--dry-run", "--to", "repaired").output
+    assert "foreign" not in run("dead-letter", "replay", "dead", "--dry-run", "--topic", "repaired").output
 
 
 def test_the_options_of_a_replay_reach_memory_sender_and_producer(memory: FakeMemory) -> None:
-    run("dead-letter", "replay", "dead", "--to", "repaired", "--yes", "--rate", "5", "-b", "a:1", "--kafka", "acks=1")
+    run(
+        "dead-letter", "replay", "dead", "--topic", "repaired", "--yes", "--rate", "5", "-b", "a:1", "--kafka", "acks=1"
+    )
     assert list(memory.opened) == ["dead", "awoke-replay.dead", "a:1", {"acks": "1"}]
     (sender,), (producer,) = FakeSender.made, FakeProducer.made
     assert (sender.rate, sender.targets.of(letter())) == (5.0, "repaired")
     assert (producer["bootstrap_servers"], producer["kafka"]["acks"]) == ("a:1", "1")
     assert int(producer["kafka"]["message.max.bytes"]) == form.LETTER_BYTES_MAX
-    run("dead-letter", "replay", "dead", "--to", "repaired", "--yes", "--group", "mine")
+    run("dead-letter", "replay", "dead", "--topic", "repaired", "--yes", "--group", "mine")
     assert memory.opened[1] == "mine"
 
 
@@ -313,7 +315,7 @@ def test_letters_that_were_refused_are_named_and_the_replay_has_failed(
 ) -> None:
     monkeypatch.setattr(FakeSender, "refused", (2, 4))
     with pytest.raises(awoke.AwokeError, match="2 of 4 dead letters were not sent; the next replay sends them"):
-        run("dead-letter", "replay", "dead", "--yes-to", "orders")
+        run("dead-letter", "replay", "dead", "--yes-topic", "orders")
 
 
 def test_a_report_names_what_was_sent_and_the_first_failures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -330,30 +332,21 @@ def test_a_report_names_what_was_sent_and_the_first_failures(capsys: pytest.Capt
 def test_known_topics_are_confirmed_together_and_foreign_ones_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def answer(question: str, yes: bool = False) -> bool:
+    def answer(question: str) -> bool:
         asked.append(question)
         return True
 
-    monkeypatch.setattr(commands, "confirm", answer)
+    monkeypatch.setattr("awoke.cli.consent.ask", answer)
     monkeypatch.setattr("awoke.cli.dead_letter.ask", answer)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     chosen = [letter(0, topic="signups"), letter(1, topic="orders"), letter(2, topic="signups")]
     known = Targets(None, "examples.hello:app", [])
-    assert confirm_all(known, chosen, " (1 sent before)", yes=False) == chosen
+    assert confirm_all(known, chosen, " (1 sent before)", Consent(False, False)) == chosen
     assert asked[0].startswith("Send 1 to orders? It is a foreign topic")
     assert asked[1:] == ["Send 2 to signups (1 sent before)?"]
     asked.clear()
-    assert confirm_all(Targets(None, None, ["signups", "orders"]), chosen, "", yes=False) == chosen
+    assert confirm_all(Targets(None, None, ["signups", "orders"]), chosen, "", Consent(False, False)) == chosen
     assert asked == [], "the operator has named each of them"
-
-
-def test_a_replay_ends_without_a_confirmation(memory: FakeMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(question: str, yes: bool) -> None:
-        raise typer.Abort
-
-    monkeypatch.setattr(commands, "confirm", refuse)
-    assert run("dead-letter", "replay", "dead", "--to", "repaired").exit_code == 1
-    assert FakeSender.made == []
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, ""), (3, " (3 sent before are left out: --again sends them)")])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-import typer
 
 import awoke
-from awoke.cli import dead_letter_purge
 from awoke.cli.dead_letter_purge import places
 from tests.unit.cli.fakes import FakeAdmin, run
 
@@ -44,18 +42,18 @@ def test_all_messages_are_deleted_up_to_the_ends(admin: FakeAdmin) -> None:
     done = run("dead-letter", "purge", "dead", "--all", "--yes", "-b", "a:1", "--kafka", "acks=1")
     assert admin.made == [{"bootstrap_servers": "a:1", "kafka": {"acks": "1"}}]
     assert admin.asked == [("delete_records", "dead", {0: 5, 1: 3})]
-    begins = "partition 0 begins at offset 5, partition 1 begins at offset 3"
-    assert done.output == f"deleted 6 offsets of dead: {begins}\n"
+    begins = "partition 0 begins at offset 5 and partition 1 begins at offset 3"
+    assert done.output == f"deleted 6 messages of dead: {begins}\n"
 
 
 def test_messages_are_deleted_up_to_a_place_of_their_partition(admin: FakeAdmin) -> None:
-    assert "deleted 2 offsets of dead" in run("dead-letter", "purge", "dead", "--until", "0:2", "--yes").output
+    assert "deleted 2 messages of dead" in run("dead-letter", "purge", "dead", "--until", "0:2", "--yes").output
     assert admin.asked == [("delete_records", "dead", {0: 3})]
 
 
 def test_messages_are_deleted_that_were_written_before_a_time(admin: FakeAdmin) -> None:
     admin.at_time = {0: 1, 1: 2}
-    assert "deleted 1 offsets" in run("dead-letter", "purge", "dead", "--before", "2026-01-31T00:00Z", "--yes").output
+    assert "deleted 1 message " in run("dead-letter", "purge", "dead", "--before", "2026-01-31T00:00Z", "--yes").output
     moment_ms = int(datetime(2026, 1, 31, tzinfo=UTC).timestamp() * 1_000)
     assert admin.asked == [("offsets_at", "dead", moment_ms), ("delete_records", "dead", {1: 2})]
 
@@ -65,17 +63,9 @@ def test_nothing_is_deleted_or_asked_where_nothing_is_old_enough(admin: FakeAdmi
     assert admin.asked == []
 
 
-def test_the_number_of_messages_is_confirmed_first(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, bool]] = []
-
-    def refuse(question: str, yes: bool) -> None:
-        asked.append((question, yes))
-        raise typer.Abort
-
-    monkeypatch.setattr(dead_letter_purge, "confirm", refuse)
-    assert run("dead-letter", "purge", "dead", "--all").exit_code == 1
-    assert asked == [("Delete 6 offsets of dead for good?", False)]
-    assert admin.asked == []
+def test_a_dry_run_tells_the_number_of_messages(admin: FakeAdmin) -> None:
+    done = run("dead-letter", "purge", "dead", "--all", "--dry-run")
+    assert done.output == "dry run: would delete 6 messages of dead for good\n"
 
 
 @pytest.mark.parametrize("options", [[], ["--all", "--until", "0:0"], ["--all", "--before", "1h"]])

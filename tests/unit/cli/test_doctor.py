@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,8 @@ def admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAdmin:
 
 def row(output: str, name: str) -> list[str]:
     """Returns the cells of a setting."""
-    (line,) = (line for line in output.splitlines() if line.startswith(f"│ {name} "))
-    return [cell.strip() for cell in line.split("│")[1:-1]]
+    (line,) = (line for line in output.splitlines() if line.startswith(f"{name} "))
+    return re.split(r" {2,}", line)
 
 
 def test_brokers_that_answer_are_listed(admin: FakeAdmin) -> None:
@@ -121,3 +123,13 @@ def test_members_of_another_app_in_its_group_are_a_warning(monkeypatch: pytest.M
     assert done.exit_code == 0
     admin.groups.clear()
     assert "warning" not in run("doctor", "shop:app", "-b", "a:9092").output
+
+
+def test_findings_are_documents_for_programs(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWOKE_DEPLOYED_BY", "us")
+    found = [json.loads(line) for line in run("doctor", "-b", "a:9092", "--json").output.splitlines()]
+    assert {"version_of": "awoke", "version": awoke.__version__} in found
+    assert {"setting": "bootstrap_servers", "value": "a:9092", "origin": "argument"} in found
+    assert {"setting": "instance_id", "value": None, "origin": "default"} in found
+    assert {"broker": 2, "address": "b:9093"} in found
+    assert {"warning": "AWOKE_DEPLOYED_BY"} in found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import awoke
-from tests.unit.cli.fakes import FakeAdmin, run
-from tests.unit.cli.test_topics import rows_of
+from tests.unit.cli.fakes import FakeAdmin, rows_of, run
 
 MEMBERS = [
     awoke.MemberInfo("shop-1", "shop", "10.0.0.1", None, [("orders", 0)]),
@@ -29,7 +29,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
 
 def test_groups_are_listed_with_state_and_kind(admin: FakeAdmin) -> None:
     output = run("groups", "list", "-b", "a:1", "--kafka", "client.id=x").output
-    assert output == "billing\tStable\tclassic\nidle\tEmpty\tconsumer\n"
+    assert rows_of(output, "group") == [["billing", "Stable", "classic"], ["idle", "Empty", "consumer"]]
     assert admin.made == [{"bootstrap_servers": "a:1", "kafka": {"client.id": "x"}}]
 
 
@@ -42,7 +42,7 @@ def test_a_group_is_described_with_the_lag_of_each_partition(admin: FakeAdmin) -
         ["orders", "0", "4", "7", "3", "shop", "shop-1"],
         ["orders", "1", "-", "9", "-", "shop", "shop-2"],
     ]
-    assert rows_of(output.partition("└")[2], "member") == [
+    assert rows_of(output, "member") == [
         ["shop-1", "shop", "10.0.0.1", "-", "1"],
         ["shop-2", "shop", "10.0.0.2", "s2", "2"],
     ]
@@ -68,11 +68,27 @@ def test_names_from_brokers_cannot_control_the_terminal(admin: FakeAdmin) -> Non
 
 
 def test_a_group_is_deleted(admin: FakeAdmin) -> None:
-    with pytest.raises(awoke.ConfigError, match="there is no terminal to ask at: say --yes"):
-        run("groups", "delete", "idle")
+    assert run("groups", "delete", "idle", "billing", "--yes").output == "deleted groups idle and billing\n"
+    assert admin.asked == [("delete_group", "idle"), ("delete_group", "billing")]
+
+
+def test_nothing_is_deleted_if_a_group_does_not_exist(admin: FakeAdmin) -> None:
+    with pytest.raises(awoke.UnknownGroup, match="'bilinng' does not exist"):
+        run("groups", "delete", "idle", "bilinng", "--yes")
     assert admin.asked == []
-    assert run("groups", "delete", "idle", "--yes").output == "group idle deleted\n"
-    assert admin.asked == [("delete_group", "idle")]
+
+
+def test_groups_are_documents_for_programs(admin: FakeAdmin) -> None:
+    first, _ = map(json.loads, run("groups", "list", "--json").output.splitlines())
+    assert first == {"group": "billing", "state": "Stable", "kind": "classic"}
+    admin.committed = {("orders", 0): 4}
+    described = json.loads(run("groups", "describe", "billing", "--json").output)
+    assert (described["group"], described["lag"], described["coordinator"]) == ("billing", 3, "a:9092")
+    assert described["partitions"][1] == {
+        "topic": "orders", "partition": 0, "committed": 4, "next_offset": 7, "lag": 3, "client": "shop",
+        "member": "shop-1"
+    }  # fmt: skip
+    assert described["members"][1]["static_id"] == "s2"
 
 
 PLAN = [
@@ -126,8 +142,8 @@ def test_the_changes_are_shown_and_only_those_are_made(planning: FakeAdmin) -> N
     ).output
     assert rows_of(output, "topic") == [
         ["orders", "0", "4", "7", "3", "7", "nearest in the log"],
-        ["orders", "1", "-", "5", "0", "9", ""],
-        ["refunds", "0", "2", "2", "0", "9", ""],
+        ["orders", "1", "-", "5", "0", "9", "-"],
+        ["refunds", "0", "2", "2", "0", "9", "-"],
     ]
     assert output.endswith("moved 2 offsets of group billing\n")
     assert planning.asked == [("plan", "billing", ["orders", "refunds"], 9), ("reset", PLAN[:2])]
@@ -136,12 +152,6 @@ def test_the_changes_are_shown_and_only_those_are_made(planning: FakeAdmin) -> N
 def test_a_dry_run_shows_and_changes_nothing(planning: FakeAdmin) -> None:
     output = run("groups", "reset", "billing", "--to-latest", "--dry-run").output
     assert len(rows_of(output, "topic")) == 3
-    assert [each[0] for each in planning.asked] == ["plan"]
-
-
-def test_without_a_terminal_yes_must_be_said(planning: FakeAdmin) -> None:
-    with pytest.raises(awoke.ConfigError, match="say --yes"):
-        run("groups", "reset", "billing", "--to-latest")
     assert [each[0] for each in planning.asked] == ["plan"]
 
 

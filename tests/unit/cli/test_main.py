@@ -117,7 +117,7 @@ def test_versions_are_one_line_and_no_command_is_needed() -> None:
 def test_without_a_command_help_is_shown() -> None:
     shown = run()
     assert shown.exit_code in (0, 2)
-    assert "Commands:" in shown.output
+    assert "Run an app:" in shown.output
 
 
 def test_an_unknown_command_is_named() -> None:

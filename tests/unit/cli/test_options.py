@@ -1,12 +1,12 @@
-"""Options that several commands share: `name=value` words, and questions to the operator."""
+"""Options that several commands share: `name=value` words, and places in a topic."""
 
 from __future__ import annotations
 
-import pytest
-import typer
+from datetime import UTC, datetime, timedelta
 
-from awoke.cli import options
-from awoke.cli.options import confirm, pairs
+import pytest
+
+from awoke.cli.options import end_place, pairs, place
 from awoke.errors import ConfigError
 
 
@@ -30,47 +30,19 @@ def test_secrets_among_the_words_are_hidden_from_other_users(monkeypatch: pytest
     assert hidden == [{"sasl.password": "canary"}]
 
 
-class Terminal:
-    """Standard input; `asked` has the questions."""
-
-    def __init__(self, answer: bool | None) -> None:
-        self._answer, self.asked = answer, list[str]()
-
-    def isatty(self) -> bool:
-        return self._answer is not None
-
-    def ask(self, question: str) -> bool:
-        self.asked.append(question)
-        return bool(self._answer)
+def test_a_place_is_a_name_an_offset_a_time_or_an_age() -> None:
+    assert [place(word) for word in ("earliest", "latest", "0042")] == ["earliest", "latest", 42]
+    assert place("2026-01-31T12:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert place("2026-01-31T12:00") == datetime(2026, 1, 31, 12).astimezone()
+    before, found = datetime.now(UTC), place("2h")
+    assert isinstance(found, datetime)
+    assert abs(before - found - timedelta(hours=2)) < timedelta(minutes=1)
 
 
-def at(monkeypatch: pytest.MonkeyPatch, answer: bool | None) -> Terminal:
-    terminal = Terminal(answer)
-    monkeypatch.setattr("sys.stdin", terminal)
-    monkeypatch.setattr(options, "ask", terminal.ask)
-    return terminal
-
-
-def test_a_question_is_asked_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = at(monkeypatch, True)
-    confirm("Delete all?", yes=False)
-    assert terminal.asked == ["Delete all?"]
-
-
-def test_no_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    at(monkeypatch, False)
-    with pytest.raises(typer.Abort):
-        confirm("Delete all?", yes=False)
-
-
-def test_yes_needs_neither_a_question_nor_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = at(monkeypatch, None)
-    confirm("Delete all?", yes=True)
-    assert terminal.asked == []
-
-
-def test_without_a_terminal_yes_must_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = at(monkeypatch, None)
-    with pytest.raises(ConfigError, match="no terminal to ask at: say --yes"):
-        confirm("Delete all?", yes=False)
-    assert terminal.asked == []
+def test_what_is_no_place_is_refused_by_the_name_of_its_option() -> None:
+    with pytest.raises(ConfigError, match=r"--from takes earliest, latest, an offset, a time .* not 'soon'"):
+        place("soon")
+    for word in ("latest", "soon"):
+        with pytest.raises(ConfigError, match=f"--to takes .* not '{word}'"):
+            end_place(word)
+    assert (end_place(None), end_place("7")) == (None, 7)

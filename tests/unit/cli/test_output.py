@@ -42,18 +42,32 @@ def test_bytes_are_written_unchanged_behind_the_text_before_them(capsysbinary: p
     assert capsysbinary.readouterr().out == b"text \x1b\xff\n"
 
 
-def test_a_table_folds_what_is_too_wide_and_cuts_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_table_cuts_nothing_and_a_cell_of_several_lines_continues_below_itself(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "30")
     value = "abcdefghijklmnopqrstuvwxyz0123456789"
     output.show_table(("name", "value"), [("one", value), ("t\x1bwo", "x\ny")], title="all\x1b")
-    written = capsys.readouterr().out
-    cells = [line.split("│")[2].strip() for line in written.splitlines() if line.startswith("│")]
-    assert "".join(cells) == value + "xy"
-    assert r"all\x1b" in written
-    assert r"t\x1bwo" in written
-    assert max(map(len, written.splitlines())) <= 30
+    assert capsys.readouterr().out.splitlines() == [
+        r"all\x1b",
+        "name     value",
+        f"one      {value}",
+        r"t\x1bwo  x",
+        "         y",
+    ]
+
+
+def test_a_list_is_columns_for_people_and_documents_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("a", 7, None, [1, 2], True), ("b", 10, "x", [], False)]
+    names = ("name", "next offset", "note", "replicas", "is made")
+    output.show_list(names, rows, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "name  next offset  note  replicas  is made",
+        "a               7  -     1,2       yes",
+        "b              10  x               no",
+    ]
+    output.show_list(names, rows, as_json=True)
+    first, _ = capsys.readouterr().out.splitlines()
+    assert json.loads(first) == {"name": "a", "next_offset": 7, "note": None, "replicas": [1, 2], "is_made": True}
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -91,3 +105,14 @@ def test_a_process_whose_reader_has_gone_ends_without_a_complaint() -> None:
         process.stdout.close()
         process.stdin.close()
         assert (process.wait(30), process.stderr.read()) == (7, b"")
+
+
+def test_what_takes_long_is_counted_at_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(output.with_count(range(3), "message")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    assert list(output.with_count(range(1_234), "message")) == list(range(1_234))
+    shown = capsys.readouterr()
+    assert (shown.out, "1 messages read" in shown.err) == ("", True)

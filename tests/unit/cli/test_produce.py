@@ -18,7 +18,7 @@ from awoke.testing.registry import EmbeddedRegistry
 from tests.support.messages import stored_message
 from tests.unit.cli.fakes import FakeAdmin, run
 
-ENVELOPE = Shape(is_envelope=True)
+ENVELOPE = Shape(format="envelope")
 ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 
 
@@ -107,7 +107,7 @@ def test_a_line_is_its_message_with_the_headers_of_all() -> None:
     shape = Shape(headers={"h": "v"})
     assert shape.record(b"\xff a:b") == awoke.Record(b"\xff a:b", headers={"h": "v"})
     assert Shape().record(b"") == awoke.Record(b"")
-    more = Shape(is_envelope=True, headers={"h": "v", "i": "w"})
+    more = Shape(format="envelope", headers={"h": "v", "i": "w"})
     assert more.record(b'{"value": 1, "headers": {"h": null}}').headers == [("i", "w"), ("h", None)]
 
 
@@ -120,9 +120,9 @@ def test_a_key_stands_before_the_first_separator() -> None:
 
 
 def test_a_line_of_json_is_sent_as_it_is_under_the_key_of_a_field() -> None:
-    shape = Shape(is_json=True, key_field="id")
+    shape = Shape(format="json", key_field="id")
     assert shape.record(b'{"id": 7,  "a": 1}') == awoke.Record(b'{"id": 7,  "a": 1}', "7")
-    assert Shape(is_json=True).record(b"[1]") == awoke.Record(b"[1]")
+    assert Shape(format="json").record(b"[1]") == awoke.Record(b"[1]")
     for line in (b"[7]", b'{"a": 1}'):
         with pytest.raises(ValueError, match="has no field 'id'"):
             shape.record(line)
@@ -133,8 +133,8 @@ def test_a_line_of_json_is_sent_as_it_is_under_the_key_of_a_field() -> None:
 ENCODERS = {"key": lambda text: b"K" + text, "value": lambda text: b"V" + text}
 BOTH: dict[str, Any] = {"encoders": ENCODERS}
 SEPARATED: dict[str, Any] = {"key_separator": ":", **BOTH}
-BY_FIELD: dict[str, Any] = {"is_json": True, "key_field": "a", **BOTH}
-IN_ENVELOPE: dict[str, Any] = {"is_envelope": True, **BOTH}
+BY_FIELD: dict[str, Any] = {"format": "json", "key_field": "a", **BOTH}
+IN_ENVELOPE: dict[str, Any] = {"format": "envelope", **BOTH}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProducer]:
     monkeypatch.setattr(awoke, "Producer", FakeProducer)
     monkeypatch.setattr(awoke, "wait_all", wait_all)
     monkeypatch.setattr(FakeProducer, "made", [])
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0, isatty=lambda: False))
     waited.clear()
     return FakeProducer.made
 
@@ -225,8 +225,8 @@ def test_each_line_of_a_file_is_sent_without_its_line_end(
 ) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"one\r\n\ntwo\rthree\nfour")
-    module.produce("orders", file, bootstrap_servers="a:1", kafka=["acks=1"])
-    assert capsys.readouterr().err == "4 messages delivered to orders\n"
+    module.produce("orders", file=file, bootstrap_servers="a:1", kafka=["acks=1"])
+    assert capsys.readouterr().err == "delivered 4 messages to orders\n"
     assert made[0].sent == [("orders", value) for value in (b"one", b"", b"two\rthree", b"four")]
     assert made[0].options == {"bootstrap_servers": "a:1", "kafka": {"acks": "1"}}
 
@@ -235,7 +235,7 @@ def test_a_line_that_can_not_be_sent_ends_the_command_with_its_number(made: list
     file = tmp_path / "lines"
     file.write_bytes(b"one\nbad\nthree\n")
     with pytest.raises(awoke.AwokeError, match=r"lines, line 2: too large; nothing from there on was sent"):
-        module.produce("orders", file)
+        module.produce("orders", file=file)
     assert made[0].sent == [("orders", b"one")]
 
 
@@ -245,7 +245,7 @@ def test_messages_that_were_not_delivered_are_counted_with_the_first_error(
     file = tmp_path / "lines"
     file.write_bytes(b"one\nlate\nlate\n")
     with pytest.raises(awoke.AwokeError, match="not delivered: 2; the first: refused") as failed:
-        module.produce("orders", file)
+        module.produce("orders", file=file)
     assert failed.value.__cause__ is REFUSED
 
 
@@ -258,20 +258,20 @@ def test_values_are_encoded_until_one_does_not_fit(
         client.register("shop.Order", Schema(ORDER))
         options: dict[str, Any] = {"encode": True, "value_subject": "shop.Order", "registry_url": registry.url}
         with pytest.raises(awoke.AwokeError) as refused:
-            module.produce("orders", file, **options)
+            module.produce("orders", file=file, **options)
         with pytest.raises(awoke.registry.RegistryRefused, match="no schema of 'orders-value'"):
-            module.produce("orders", file, encode=True, registry_url=registry.url)
+            module.produce("orders", file=file, encode=True, registry_url=registry.url)
     why = "the value can't be written by schema 1 of 'shop.Order': field 'id' takes long, not text"
     end = "see: awoke schema show shop.Order; nothing from there on was sent"
     assert str(refused.value) == f"{file}, line 2: {why}; {end}"
-    assert capsys.readouterr().err == "1 message delivered to orders\n"
+    assert capsys.readouterr().err == "delivered 1 message to orders\n"
     assert [each.sent for each in made] == [[("orders", b"\0\0\0\0\1\x0e")]]
 
 
 def test_encoding_needs_a_registry(made: list[FakeProducer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWOKE_REGISTRY_URL", raising=False)
     with pytest.raises(awoke.ConfigError, match="no schema registry is set"):
-        run("produce", "orders", "/dev/null", "--encode")
+        run("produce", "orders", "-f", "/dev/null", "--encode")
     assert made == []
 
 
@@ -279,7 +279,7 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(made: list
     file = tmp_path / "lines"
     file.write_bytes(b"one\n")
     with pytest.raises(awoke.UnknownTopic, match="'ordres' does not exist"):
-        run("produce", "ordres", str(file))
+        run("produce", "ordres", "--file", str(file))
     assert made == []
 
 
@@ -287,11 +287,14 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(made: list
     ("options", "named"),
     [
         (["--key-field", "id"], "--key-field"),
-        (["--key-field", "id", "--json", "--envelope"], "--key-field"),
-        (["--key-separator", ":", "--json"], "--key-separator"),
-        (["--key-separator", ":", "--envelope"], "--key-separator"),
+        (["--key-field", "id", "--format", "envelope"], "--key-field"),
+        (["--key-separator", ":", "--format", "json"], "--key-separator"),
+        (["--key-separator", ":", "--format", "envelope"], "--key-separator"),
         (["--key-separator", ""], "--key-separator"),
         (["--encode-key"], "--encode-key"),
+        (["--key", "k", "--key-separator", ":"], "--key"),
+        (["--key", "k", "--key-field", "id", "--format", "json"], "--key"),
+        (["--key", "k", "--format", "envelope"], "--key"),
         (["--value-subject", "a"], "--value-subject"),
         (["--encode", "--key-subject", "a"], "--key-subject"),
     ],
@@ -299,14 +302,39 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(made: list
 def test_options_that_contradict_one_another_are_refused(
     options: list[str], named: str, made: list[FakeProducer]
 ) -> None:
-    done = run("produce", "orders", "/dev/null", *options)
+    done = run("produce", "orders", "--file", "/dev/null", *options)
     assert (done.exit_code, made) == (2, [])
     assert named in done.output
 
 
 def test_a_file_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
     with pytest.raises(awoke.AwokeError, match="nowhere: No such file or directory"):
-        opened(tmp_path / "nowhere")
+        run("produce", "orders", "--file", str(tmp_path / "nowhere"))
+
+
+def test_messages_of_the_command_are_sent_under_one_key(
+    made: list[FakeProducer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Shape(key="k").record(b"a:b") == awoke.Record(b"a:b", b"k")
+    assert Shape(format="json", key="k").record(b"{}") == awoke.Record(b"{}", b"k")
+    module.produce("orders", ["one", "two"], key="k")
+    assert made[0].sent == [("orders", b"one"), ("orders", b"two")]
+    assert capsys.readouterr().err == "delivered 2 messages to orders\n"
+
+
+def test_a_message_that_can_not_be_sent_is_named_by_its_place(made: list[FakeProducer]) -> None:
+    with pytest.raises(awoke.AwokeError, match="the command, message 2: is no JSON"):
+        module.produce("orders", ["{}", "{"], format="json")
+
+
+def test_the_name_of_a_file_is_not_taken_for_a_message(made: list[FakeProducer], tmp_path: Path) -> None:
+    file = tmp_path / "orders.jsonl"
+    file.write_bytes(b"{}\n")
+    with pytest.raises(awoke.ConfigError, match=f"{file} is a file; pass --file {file} to send its lines"):
+        run("produce", "orders", str(file))
+    with pytest.raises(awoke.ConfigError, match="from the command or from --file, not from both"):
+        run("produce", "orders", "{}", "--file", str(file))
+    assert made == []
 
 
 def test_the_older_half_of_many_messages_is_awaited(made: list[FakeProducer], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +351,7 @@ def test_the_older_half_of_many_messages_is_awaited(made: list[FakeProducer], mo
 def test_a_file_has_a_size_and_a_pipe_has_none(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"12345")
-    with opened(file) as stream:
-        assert size_of(stream) == 5
+    with opened((), file) as source:
+        assert source.total_bytes == 5
     with open("/dev/null", "rb") as device:
         assert size_of(device) is None

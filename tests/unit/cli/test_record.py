@@ -123,7 +123,7 @@ def test_a_topic_of_a_broker_is_recorded(mock_cluster: MockCluster, tmp_path: Pa
     with awoke.Producer(mock_cluster.bootstrap_servers) as producer:
         producer.produce(topic, b"\xff", key="k", headers={"h": "x"}).wait(30)
     done = run("record", topic, str(tmp_path / "a"), "-b", mock_cluster.bootstrap_servers)
-    assert done.output == f"recorded 1 records of {topic} into {tmp_path / 'a'}\n"
+    assert done.output == f"recorded 1 message of {topic} into {tmp_path / 'a'}\n"
     ((_, parts),) = read_recording(tmp_path / "a").records
     assert (parts.value, parts.key, parts.headers) == (b"\xff", b"k", [("h", b"x")])
 
@@ -160,7 +160,7 @@ def test_secret_fields_of_an_app_are_masked_and_named(
     assert recording.masked == ["value:id", "value:card"]
     assert run("replay", str(path), "shop:app", "--update").exit_code == 0
     assert "4711" not in Path(f"{path}.expected").read_text()
-    assert run("replay", str(path), "shop:app").output == "replayed 2 records: no difference\n"
+    assert run("replay", str(path), "shop:app").output == "replayed 2 messages: no difference\n"
 
 
 SECRETS = [testing.message(b'{"id":%d,"card":"4711"}' % offset, offset=offset, timestamp_ms=0) for offset in range(2)]

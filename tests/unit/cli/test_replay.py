@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -49,9 +50,9 @@ class Code:
 
 def test_results_are_written_and_the_same_code_makes_them_again(recording: str, code: Code) -> None:
     done = run("replay", recording, "shop:app", "--update")
-    assert done.output == f"replayed 2 records, and wrote their results into {recording}.expected\n"
+    assert done.output == f"replayed 2 messages, and wrote the results into {recording}.expected\n"
     done = run("replay", recording, "shop:app")
-    assert (done.output, done.exit_code) == ("replayed 2 records: no difference\n", 0)
+    assert (done.output, done.exit_code) == ("replayed 2 messages: no difference\n", 0)
 
 
 def test_other_code_is_shown_with_record_and_field_and_ends_with_one(recording: str, code: Code) -> None:
@@ -62,8 +63,12 @@ def test_other_code_is_shown_with_record_and_field_and_ends_with_one(recording: 
     assert done.output.splitlines() == [
         "orders[0] offset 1",
         "  receipts 1 value.paid: 2 → 3",
-        "replayed 2 records: 1 differ",
+        "replayed 2 messages: 1 differ",
     ]
+    first, *_ = run("replay", recording, "shop:app", "--ignore", "value.rate", "--json").output.splitlines()
+    assert json.loads(first) == {
+        "partition": 0, "offset": 1, "path": "receipts 1 value.paid", "before": "2", "after": "3"
+    }  # fmt: skip
 
 
 def test_code_that_fails_is_shown_with_its_error(recording: str, code: Code) -> None:
@@ -79,7 +84,7 @@ def test_another_file_is_compared_with(recording: str, code: Code, tmp_path: Pat
     other = str(tmp_path / "other")
     run("replay", recording, "shop:app", "--update", "--against", other)
     assert run("replay", recording, "shop:app", "--against", other).exit_code == 0
-    with pytest.raises(awoke.ConfigError, match=r"no .*\.expected to compare with: write it with --update"):
+    with pytest.raises(awoke.ConfigError, match=r"no .*\.expected to compare with; write it with --update"):
         run("replay", recording, "shop:app")
 
 

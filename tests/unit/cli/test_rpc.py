@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -155,13 +156,16 @@ def test_arguments_that_can_not_be_sent_are_an_error_of_the_command_line(service
 
 def test_methods_are_a_table(service: type[FakeCaller]) -> None:
     output = run("rpc", "methods", "shop").output
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "│" in line]
+    rows = [re.split(r" {2,}", line.strip()) for line in output.splitlines()]
     assert rows == [
+        ["method", "idempotent", "returns", "what it does"],
         ["quote(sku: str) -> float", "yes", "float", "The price."],
-        ["", "", "", "In euros."],
+        ["In euros."],
         ["watch()", "no", "stream of float", "The price."],
-        ["", "", "", "In euros."],
+        ["In euros."],
     ]
+    first, _ = map(json.loads, run("rpc", "methods", "shop", "--json").output.splitlines())
+    assert (first["name"], first["is_idempotent"], first["doc"]) == ("quote", True, "The price.\nIn euros.")
 
 
 def test_a_method_in_a_format_is_shown_with_it() -> None:

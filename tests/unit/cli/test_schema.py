@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from awoke.cli import schema as commands
 from awoke.cli.main import command_line
 from awoke.errors import AwokeError, ConfigError
 from awoke.payloads.registry import (
@@ -76,14 +75,6 @@ def test_a_list_is_limited_to_a_prefix_and_is_json_for_programs(registry: Embedd
     (line,) = run("schema", "list", "stock", "--json").output.splitlines()
     assert json.loads(line) == {"subject": "stock-value", "version": 1, "id": 3, "kind": "JSON"}
     assert run("schema", "list", "none", "--json").output == ""
-
-
-def test_a_list_is_a_table_on_a_terminal(registry: EmbeddedRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables: list[Any] = []
-    monkeypatch.setattr(commands, "is_terminal", lambda: True)
-    monkeypatch.setattr(commands, "show_table", lambda names, rows: tables.append((names, rows)))
-    run("schema", "list")
-    assert tables == [(("subject", "version", "id", "kind"), [("orders-value", "2", "2", "AVRO")])]
 
 
 def test_a_subject_that_is_deleted_meanwhile_is_left_out(

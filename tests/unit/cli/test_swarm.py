@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import awoke
 from awoke.cli import swarm
-from awoke.cli.swarm import COLUMNS, ask, node_row, nothing_there
+from awoke.cli.main import command_line
+from awoke.cli.swarm import COLUMNS, ask, node_row, nothing_there, step_of
 from awoke.cli.tables import aligned
+from tests.support.waiting import WITHIN_S
 from tests.unit.cli.fakes import run
 
 
@@ -25,7 +29,7 @@ def test_the_status_of_large_swarms_fits_80_columns() -> None:
 
 
 def test_a_target_without_a_colon_is_explained() -> None:
-    with pytest.raises(awoke.ConfigError, match="'shop' names no app: say MODULE:APP, as in shop:app"):
+    with pytest.raises(awoke.ConfigError, match="'shop' names no app; pass MODULE:APP, as in shop:app"):
         ask("shop", None, "resume", topic="t", partition=1)
 
 
@@ -100,7 +104,9 @@ def test_a_command_asks_the_process_of_its_target(
 @pytest.mark.parametrize("words", [["stop"], ["quiet"], ["reload"], ["scale", "3"], ["dump", "1"]], ids=" ".join)
 def test_a_success_is_one_line_or_none(words: list[str], asked: list[tuple[Any, ...]]) -> None:
     words.insert(1, "shop:app")
-    assert len(run(*words).output.splitlines()) == 1
+    done = CliRunner().invoke(command_line(words), words)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ("reloading shop:app: importing the app\n" if words[0] == "reload" else "")
     assert run(*words, "--quiet").output == ""
 
 
@@ -161,3 +167,30 @@ def test_a_process_that_is_not_there_is_named_with_the_way_to_start_it(command: 
         ask("shop:app", "/proc/nowhere.sock", command)
     text = nothing_there("shop:app", "/s", command, "no reason")
     assert " listens at /s: no reason; " in text
+
+
+def test_a_reload_tells_the_node_that_is_being_replaced() -> None:
+    nodes = [{"node": 1}, {"node": 3}]
+    assert step_of({"reload": {"node": 3}, "nodes": nodes}) == "replacing node 3 (2 of 2)"
+    assert step_of({"reload": {"node": None}, "nodes": nodes}) == ""
+
+
+def test_a_reload_that_takes_long_writes_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_all, told = threading.Event(), list[int | None]()
+    states = iter([None, 0, 0])
+
+    def answer(target: str, socket: str | None, command: str, **fields: Any) -> dict[str, Any]:
+        if command == "status":
+            node = next(states, None)
+            if node is None and told:
+                asked_all.set()
+            told.append(node)
+            return {**STATUS, "reload": {**STATUS["reload"], "node": node}}
+        assert asked_all.wait(WITHIN_S)
+        return {"text": "every node runs the new code"}
+
+    monkeypatch.setattr(swarm, "ask", answer)
+    monkeypatch.setattr(swarm, "REFRESH_S", 0.001)
+    done = CliRunner().invoke(command_line(["reload"]), ["reload", "shop:app"])
+    assert done.stdout == "every node runs the new code\n"
+    assert done.stderr.splitlines() == ["reloading shop:app: importing the app", "replacing node 0 (1 of 2)"]

@@ -60,11 +60,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     [
         ([], "latest"),
         (["--until-end"], "earliest"),
-        (["--start", "earliest"], "earliest"),
-        (["--start", "42", "--until-end"], 42),
-        (["--last", "5", "--start", "42"], -5),
-        (["--start", "2026-01-31T12:00Z"], datetime(2026, 1, 31, 12, tzinfo=UTC)),
-        (["--start", "soon"], "soon"),
+        (["--from", "earliest"], "earliest"),
+        (["--from", "42", "--until-end"], 42),
+        (["--last", "5", "--from", "42"], -5),
+        (["--from", "2026-01-31T12:00Z"], datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        (["--to", "9"], "earliest"),
     ],
 )
 def test_reading_begins_where_the_options_say(
@@ -74,8 +74,9 @@ def test_reading_begins_where_the_options_say(
     assert made == [("orders", {"bootstrap_servers": "a:1", "start": start, "kafka": {"acks": "1"}})]
 
 
-def test_a_time_without_a_zone_is_in_the_zone_of_the_machine() -> None:
-    assert tail.place("2026-01-31T12:00") == datetime(2026, 1, 31, 12).astimezone()
+def test_reading_ends_before_a_place(made: list[tuple[str, dict[str, Any]]]) -> None:
+    assert len(run("tail", "orders", "--to", "9").output.splitlines()) == 2
+    assert len(run("tail", "orders", "--to", "7").output.splitlines()) == 0
 
 
 @pytest.mark.parametrize(

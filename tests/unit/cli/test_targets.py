@@ -67,7 +67,7 @@ def test_what_the_operator_or_the_app_names_is_not_asked_about(at_a_terminal: Ca
 
 def test_without_a_terminal_a_foreign_topic_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    with pytest.raises(ConfigError, match=r"foreign topics: 1 to orders; .*--yes-to TOPIC"):
+    with pytest.raises(ConfigError, match=r"foreign topics: 1 to orders; .*--yes-topic TOPIC"):
         Targets(None, None, []).confirmed([letter_to("orders")])
 
 
@@ -94,7 +94,9 @@ def test_topics_are_granted_together_only_if_each_is_named() -> None:
     named = Targets(None, None, ["orders", "payments"])
     assert named.is_granted([letter_to("orders"), letter_to("payments")])
     assert not named.is_granted([letter_to("orders"), letter_to("refunds")])
-    assert not Targets("orders", None, []).is_granted([letter_to("orders")]), "--to names a target, and grants nothing"
+    assert not Targets("orders", None, []).is_granted([letter_to("orders")]), (
+        "--topic names a target, and grants nothing"
+    )
 
 
 def test_a_question_and_a_refusal_name_the_app_that_reads_none_of_it(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import awoke
-from tests.unit.cli.fakes import FakeAdmin, run
+from tests.unit.cli.fakes import FakeAdmin, rows_of, run
 
 
 @pytest.fixture
@@ -17,23 +19,34 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
 
 
 def test_topics_are_listed_with_the_number_of_their_partitions(admin: FakeAdmin) -> None:
-    assert run("topics", "list", "-b", "a:1", "--kafka", "acks=1").output == "orders\t2\npayments\t1\n"
+    output = run("topics", "list", "-b", "a:1", "--kafka", "acks=1").output
+    assert output == "topic     partitions\norders             2\npayments           1\n"
     assert admin.made == [{"bootstrap_servers": "a:1", "kafka": {"acks": "1"}}]
 
 
 def test_a_topic_is_described_by_its_partitions(admin: FakeAdmin) -> None:
-    rows = [line.split("│")[1:-1] for line in run("topics", "describe", "orders").output.splitlines() if "│" in line]
-    assert [[cell.strip() for cell in row] for row in rows] == [
-        ["0", "1", "[1, 2]", "[1]", "3", "7"],
-        ["1", "1", "[1, 2]", "[1]", "0", "0"],
-    ]
+    output = run("topics", "describe", "orders", "payments").output
+    assert rows_of(output, "partition") == [["0", "1", "1,2", "1", "3", "7"], ["1", "1", "1,2", "1", "0", "0"]]
+    assert [line for line in output.splitlines() if line in ("orders", "payments")] == ["orders", "payments"]
 
 
-def rows_of(output: str, first: str) -> list[list[str]]:
-    """Returns the cells of the table whose first column has this name."""
-    _, _, table = output.partition(f"┃ {first}")
-    lines = [line.split("│")[1:-1] for line in table.partition("└")[0].splitlines() if "│" in line]
-    return [[cell.strip() for cell in line] for line in lines]
+def test_lists_are_documents_for_programs(admin: FakeAdmin) -> None:
+    admin.configs = [awoke.ConfigEntry("cleanup.policy", "compact", "topic", False, False, False)]
+    first, second = map(json.loads, run("topics", "list", "--json").output.splitlines())
+    assert (first, second["topic"]) == ({"topic": "orders", "partitions": 2}, "payments")
+    described = json.loads(run("topics", "describe", "payments", "--json").output)
+    (partition,) = described["partitions"]
+    assert partition == {
+        "partition": 0, "leader": 1, "replicas": [1, 2], "in_sync": [1], "first_offset": 0, "next_offset": 1
+    }  # fmt: skip
+    assert described["settings"] == [{"setting": "cleanup.policy", "value": "compact", "source": "topic"}]
+
+
+def test_all_topics_that_do_not_exist_are_named_at_once(admin: FakeAdmin) -> None:
+    for command in (["describe"], ["delete", "--yes"]):
+        with pytest.raises(awoke.UnknownTopic, match="'ordres' does not exist; topic 'paymnets' does not exist"):
+            run("topics", *command, "ordres", "orders", "paymnets")
+    assert admin.asked == []
 
 
 def test_a_topic_is_described_with_its_settings_that_are_no_defaults(admin: FakeAdmin) -> None:
@@ -54,7 +67,7 @@ def test_settings_that_brokers_do_not_tell_leave_the_partitions(admin: FakeAdmin
 
 
 def test_several_topics_are_created_and_those_that_can_not_be_are_named(admin: FakeAdmin) -> None:
-    assert run("topics", "create", "a", "b", "a").output == "topic a created\ntopic b created\n"
+    assert run("topics", "create", "a", "b", "a").output == "created topics a and b\n"
     assert run("topics", "create", "c", "--quiet").output == ""
     created = [asked[1] for asked in admin.asked]
     assert created == ["a", "b", "c"]
@@ -66,7 +79,7 @@ def test_several_topics_are_created_and_those_that_can_not_be_are_named(admin: F
 
 def test_a_topic_is_altered_by_the_options_that_are_given(admin: FakeAdmin) -> None:
     options = ("--partitions", "4", "--config", "retention.ms=1", "--config", "a=b=c", "--default", "segment.ms")
-    assert run("topics", "alter", "orders", *options).output == "topic orders altered\n"
+    assert run("topics", "alter", "orders", *options, "--yes").output == "altered topic orders\n"
     changes = {"retention.ms": "1", "a": "b=c", "segment.ms": None}
     assert admin.asked == [("create_partitions", "orders", 4), ("alter_configs", "orders", changes)]
 
@@ -84,7 +97,7 @@ def test_a_topic_that_does_not_exist_is_an_error(admin: FakeAdmin) -> None:
 
 def test_a_topic_is_created_with_its_settings(admin: FakeAdmin) -> None:
     options = ("--partitions", "3", "--replicas", "2", "--config", "retention.ms=1", "--config", "a=b=c")
-    assert run("topics", "create", "receipts", *options).output == "topic receipts created\n"
+    assert run("topics", "create", "receipts", *options).output == "created topic receipts\n"
     config = {"retention.ms": "1", "a": "b=c"}
     assert admin.asked == [("create", "receipts", {"partitions": 3, "replicas": 2, "config": config})]
 
@@ -102,5 +115,11 @@ def test_a_setting_without_name_or_value_is_refused_before_anything_is_created(c
 
 
 def test_a_topic_is_deleted(admin: FakeAdmin) -> None:
-    assert run("topics", "delete", "orders").output == "topic orders deleted\n"
-    assert admin.asked == [("delete", "orders")]
+    assert run("topics", "delete", "orders", "payments", "-y").output == "deleted topics orders and payments\n"
+    assert admin.asked == [("delete", "orders"), ("delete", "payments")]
+
+
+def test_the_messages_that_a_deletion_takes_are_counted(admin: FakeAdmin) -> None:
+    done = run("topics", "delete", "orders", "payments", "--dry-run")
+    assert done.output == "dry run: would delete topics orders and payments with 5 messages for good\n"
+    assert admin.asked == []

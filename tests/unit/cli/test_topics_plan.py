@@ -8,11 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import awoke
-from awoke.cli import topics_plan
 from awoke.cli.main import command_line
 from tests.support.fake_topics import FakeTopics
 from tests.unit.cli.fakes import Done, run
@@ -31,6 +29,9 @@ class Brokers(FakeTopics):
         return self
 
     def __exit__(self, *_: object) -> None: ...
+
+    def topics(self) -> list[Any]:
+        return [self.describe_topic(name) for name in self.replicas]
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_a_plan_is_a_table_with_notes_and_its_own_exit_code(brokers: Brokers) ->
     shown, notes, code = streams(*PLAN)
     lines = shown.splitlines()
     assert [line.split() for line in lines[:5]] == [
-        ["topic", "option", "cluster", "declared", "awoke", "topics", "apply"],
+        ["topic", "option", "found", "declared", "change"],
         ["audit", "topic", "missing", "2", "partitions", "create", "it"],
         ["orders", "partitions", "1", "3", "add", "2"],
         ["orders", "cleanup.policy", "delete", "compact", "set", "it"],
@@ -71,11 +72,6 @@ def test_a_plan_is_a_table_with_notes_and_its_own_exit_code(brokers: Brokers) ->
     assert lines[5:] == ["awoke topics apply makes 3 changes"]
     assert notes.startswith("note: orders: with more partitions, later messages of a key may go to another one")
     assert (code, brokers.made) == (1, [])
-
-
-def test_a_plan_is_a_table_with_lines_on_a_terminal(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topics_plan, "is_terminal", lambda: True)
-    assert "│ audit" in run(*PLAN).output
 
 
 def test_a_plan_is_json_for_programs(brokers: Brokers) -> None:
@@ -108,10 +104,10 @@ def test_a_value_of_the_cluster_moves_no_cursor(brokers: Brokers) -> None:
 
 def test_topics_that_are_as_declared_are_told_so(brokers: Brokers) -> None:
     run(*APPLY, "--yes")
-    assert run(*PLAN) == Done("all topics are as declared\n", 0)
+    assert run(*PLAN) == Done("all topics are there, as declared\n", 0)
     assert streams(*PLAN, "--json") == ("", "", 0)
     made = len(brokers.made)
-    assert run(*APPLY) == Done("all topics are as declared\n", 0), "it asks nothing where there is nothing to do"
+    assert run(*APPLY) == Done("all topics are there, as declared\n", 0), "it asks nothing where there is nothing to do"
     assert len(brokers.made) == made
 
 
@@ -127,25 +123,11 @@ def test_applying_shows_the_plan_and_each_change(brokers: Brokers) -> None:
 
 
 def test_without_a_terminal_applying_needs_yes(brokers: Brokers) -> None:
-    with pytest.raises(awoke.ConfigError, match="say --yes"):
+    with pytest.raises(
+        awoke.ConfigError, match="this would make 3 changes, and there is no terminal to ask at; pass --yes"
+    ):
         run(*APPLY)
     assert brokers.made == []
-
-
-@pytest.mark.parametrize(("answer", "changes", "code"), [(True, 3, 0), (False, 0, 1)])
-def test_applying_asks(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, answer: bool, changes: int, code: int
-) -> None:
-    asked: list[str] = []
-
-    def confirm(question: str, yes: bool) -> None:
-        asked.append(question)
-        if not answer:
-            raise typer.Abort
-
-    monkeypatch.setattr(topics_plan, "confirm", confirm)
-    assert run(*APPLY).exit_code == code
-    assert (asked, len(brokers.made)) == (["Make 3 changes?"], changes)
 
 
 def test_a_refusal_ends_it_after_the_changes_that_were_made(brokers: Brokers) -> None:
@@ -175,5 +157,31 @@ def test_the_options_name_the_cluster(brokers: Brokers) -> None:
 def test_an_app_without_declared_topics_is_told_so(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["shop_of_a_test"], "app", awoke.App("plain"))
     shown, notes, code = streams(*PLAN)
-    assert (shown, code) == ("all topics are as declared\n", 0)
-    assert "shop_of_a_test:app declares no topic" in notes
+    assert (shown, code) == ("all topics are there, as declared\n", 0)
+    assert "shop_of_a_test:app has no topics" in notes
+
+
+def test_topics_that_routes_only_name_are_looked_for_and_made(brokers: Brokers, app: awoke.App) -> None:
+    @app.on("orders", output="receipts", dead_letter="orders.dead")
+    def handle(message: awoke.Message[bytes]) -> bytes:
+        return message.value
+
+    shown, _, code = streams(*PLAN)
+    missing = [line.split()[0] for line in shown.splitlines() if " missing " in line]
+    assert (missing, code) == (["audit", "orders.dead", "receipts"], 1)
+    run(*APPLY, "--yes")
+    assert ("create", "receipts", -1, -1, {}) in brokers.made
+    assert streams(*PLAN)[2] == 0
+
+
+def test_a_pattern_that_matches_nothing_is_told(brokers: Brokers, app: awoke.App) -> None:
+    @app.on(awoke.Pattern("clicks-.*"))
+    def handle(message: awoke.Message[bytes]) -> None: ...
+
+    run(*APPLY, "--yes")
+    _, notes, code = streams(*PLAN)
+    assert code == 1
+    assert "'clicks-.*'" in notes
+    assert "matches no topic: the app does not start; create one" in notes
+    brokers.create_topic("clicks-1")
+    assert streams(*PLAN)[2] == 0

@@ -103,6 +103,15 @@ def test_a_user_in_an_address_is_refused_without_it(name: str) -> None:
     assert "canary" not in str(error.value)
 
 
+@pytest.mark.parametrize("address", ["http://kafka:9092", "b:2,https://kafka:9092/path", " tcp://kafka:9092"])
+def test_a_url_is_no_address_of_a_broker(address: str) -> None:
+    check_addresses({"bootstrap.servers": "PLAINTEXT://a:1,sasl_ssl://b:2,[::1]:9092"})
+    with pytest.raises(
+        ConfigError, match=r"'\w+://kafka:9092.*' is a URL; a broker's address is HOST:PORT, as in kafka:9092"
+    ):
+        check_addresses({"bootstrap.servers": address})
+
+
 def test_a_file_that_can_not_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
     there: dict[str, Any] = {"ssl.ca.location": str(tmp_path), "ssl.certificate.location": "", "a": "/nowhere"}
     check_readable_files({**there, "ssl.crl.location": "probe", "ssl.key.location": 5})

@@ -39,19 +39,24 @@ class Letter(NamedTuple):
 class Filter(NamedTuple):
     """The dead letters that a command selects; a field that is `None` selects all."""
 
-    since_ms: int | None = None
+    from_ms: int | None = None
+    """The time of the first failure that is selected."""
+    to_ms: int | None = None
+    """The time of the first failure that is not selected any more."""
     error: str | None = None
     handler: str | None = None
     key: str | None = None
 
     @classmethod
-    def of(cls, since: str | None, error: str | None, handler: str | None, key: str | None) -> Filter:
+    def of(cls, begin: str | None, end: str | None, error: str | None, handler: str | None, key: str | None) -> Filter:
         """Returns the filter for these options.
 
         Raises:
-            ConfigError: `--since` is neither a time nor a duration.
+            ConfigError: `--from` or `--to` is neither a time nor a duration.
         """
-        return cls(None if since is None else moment_ms(since, datetime.now(UTC)), error, handler, key)
+        now = datetime.now(UTC)
+        from_ms = None if begin is None else moment_ms(begin, now, "--from")
+        return cls(from_ms, None if end is None else moment_ms(end, now, "--to"), error, handler, key)
 
     @property
     def is_any(self) -> bool:
@@ -62,7 +67,8 @@ class Filter(NamedTuple):
         """Returns whether a dead letter is selected."""
         origin = letter.origin
         return (
-            (self.since_ms is None or origin.failed_at_ms >= self.since_ms)
+            (self.from_ms is None or origin.failed_at_ms >= self.from_ms)
+            and (self.to_ms is None or origin.failed_at_ms < self.to_ms)
             and (self.error is None or self.error.lower() in letter.error.lower())
             and (self.handler is None or self.handler == origin.handler)
             and (self.key is None or (letter.message.key is not None and self.key in texts_of(letter.message.key)))
@@ -74,7 +80,7 @@ def texts_of(key: bytes) -> tuple[str, str]:
     return key.decode(errors="backslashreplace"), printable(key)
 
 
-def moment_ms(word: str, now: datetime, option: str = "--since") -> int:
+def moment_ms(word: str, now: datetime, option: str = "--from") -> int:
     """Returns a moment in milliseconds since 1970: `30m` is half an hour before `now`.
 
     Raises:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from awoke.errors import AwokeError, KafkaError, OperationTimeout, UnknownTopic
+from awoke.payloads.declared_topics.declaration import Declaration
 from awoke.payloads.declared_topics.differences import (
     ChangesTopics,
     DescribesTopics,
@@ -27,7 +28,7 @@ class Unread(NamedTuple):
 
 
 class TopicPlan(NamedTuple):
-    """The differences of all declared topics, in the order of their names."""
+    """The differences of all topics of an app, in the order of their names."""
 
     differences: tuple[TopicDifference, ...]
     unread: tuple[Unread, ...] = ()
@@ -44,17 +45,20 @@ class TopicPlan(NamedTuple):
         return (*(each.note for each in self.differences if each.note is not None), *unread)
 
 
-def plan_of(cluster: TopicCluster, topics: Mapping[str, Topic]) -> TopicPlan:
-    """Compares declared topics with a cluster. Blocks.
+UNDECLARED = Declaration(None, None, {})
+"""Of a topic that routes only name: it must exist, and the rest is the brokers' choice."""
+
+
+def plan_of(cluster: TopicCluster, topics: Mapping[str, Topic], named: Collection[str] = ()) -> TopicPlan:
+    """Compares declared topics with a cluster, and looks for those that are only named. Blocks.
 
     Raises:
         KafkaError: The brokers do not describe a topic. OperationTimeout: They do not answer.
     """
     differences: list[TopicDifference] = []
     unread: list[Unread] = []
-    for name in sorted(topics):
-        declaration = topics[name].declaration
-        assert declaration is not None
+    for name in sorted({*topics, *named}):
+        declaration = (topics[name].declaration if name in topics else None) or UNDECLARED
         try:
             found = cluster.describe_topic(name)
         except UnknownTopic:

@@ -42,7 +42,8 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
     process are not compared: a test declares replicas and settings of production, which it has no use for.
 
     Raises:
-        UnknownTopic: its text names all that are missing, and the commands that create them; BrokerUnreachable.
+        UnknownTopic: its text names all that are missing, the commands that create them, and all patterns that match
+        nothing; BrokerUnreachable.
         ConfigError: A topic is not as it is declared, and `topics_check` is `error`; a route names a partition that
         its topic does not have.
     """
@@ -56,9 +57,10 @@ def check_topics(app: RunnableApp, settings: Settings) -> Mapping[str, int]:
     compared: Mapping[str, Topic] = app.topics if is_compared else {}
     wanted = {*app.read_topics, *_written(app), *compared}
     with Admin(settings=settings) as admin:
-        if app.patterns:
-            wanted |= _matched(app, admin, settings)
-        described = _described(app, admin, sorted(wanted), settings)
+        unmatched = _match(app, admin, settings) if app.patterns else []
+        described, missing = _described(admin, sorted({*wanted, *app.read_topics}), settings)
+        if texts := [*_missing(app, missing, settings), *unmatched]:
+            raise UnknownTopic("; ".join(texts), UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
         differences = list(_differences(app, admin, [described[topic] for topic in sorted(compared)]))
     _report(app, settings, [row for each in differences for row in each.rows()])
     counts |= {topic: len(described[topic].partitions) for topic in app.read_topics}
@@ -136,14 +138,23 @@ def _written(app: RunnableApp) -> Iterator[str]:
             yield from (str(table.changelog) for table in route.tables if not isinstance(table, Table))
 
 
+def named_topics(app: RunnableApp) -> set[str]:
+    """Returns the topics that routes read and write, also those that nothing declares: all must exist at the start.
+
+    What a pattern matches is among them when it has found topics.
+    """
+    written = {topic for route in app.all_routes for topic in route.topics_out}
+    return {*app.read_topics, *written, *_written(app)}
+
+
 def _check_partitions(route: Route, counts: Mapping[str, int]) -> None:
     if route.partitions and max(route.partitions) >= counts[route.topic]:
         count, owner = counts[route.topic], f"route {route.topic!r}: partitions={list(route.partitions)}"
         raise ConfigError(f"{owner}: the topic has {count} partitions, 0 to {count - 1}", "partitions")
 
 
-def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
-    """Makes the routes of patterns; returns all topics that the app reads."""
+def _match(app: RunnableApp, admin: Admin, settings: Settings) -> list[str]:
+    """Makes the routes of patterns; returns the error texts of those that match no topic, although they must."""
 
     def missing() -> list[Pattern]:
         return [pattern for pattern in app.unmatched() if not pattern.may_match_nothing]
@@ -155,11 +166,8 @@ def _matched(app: RunnableApp, admin: Admin, settings: Settings) -> set[str]:
         return not missing()
 
     admin.find_topics(are_enough, settings.startup_timeout_s, _known_within_s(settings))
-    for pattern in missing():
-        text = f"{pattern!r} matches no topic of {settings.bootstrap_servers}"
-        text = f"{text}; create one, or say may_match_nothing=True"
-        raise UnknownTopic(text, UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
-    return set(app.read_topics)
+    text = f"matches no topic of {settings.bootstrap_servers}; create one, or pass may_match_nothing=True"
+    return [f"{pattern!r} {text}" for pattern in missing()]
 
 
 def _known_within_s(settings: Settings) -> float:
@@ -167,8 +175,13 @@ def _known_within_s(settings: Settings) -> float:
     return 0.0 if settings.bootstrap_servers in embedded else KNOWN_WITHIN_S
 
 
-def _described(app: RunnableApp, admin: Admin, topics: Sequence[str], settings: Settings) -> Mapping[str, TopicInfo]:
-    """Describes topics, of which some may be new: the brokers are believed after a time for all of them."""
+def _described(
+    admin: Admin, topics: Sequence[str], settings: Settings
+) -> tuple[Mapping[str, TopicInfo], Sequence[str]]:
+    """Describes topics, of which some may be new: the brokers are believed after a time for all of them.
+
+    Returns the descriptions, and the topics that do not exist.
+    """
     described, missing = dict[str, TopicInfo](), list[str]()
     believed_s = monotonic_s() + _known_within_s(settings)
     for topic in topics:
@@ -177,20 +190,20 @@ def _described(app: RunnableApp, admin: Admin, topics: Sequence[str], settings: 
             described[topic] = admin.find_topic(topic, settings.startup_timeout_s, known_within_s)
         except UnknownTopic:
             missing.append(topic)
-    if missing:
-        raise UnknownTopic(_missing(app, missing, settings), UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PART")
-    return described
+    return described, missing
 
 
-def _missing(app: RunnableApp, topics: Sequence[str], settings: Settings) -> str:
-    """Returns the error text for topics that do not exist."""
+def _missing(app: RunnableApp, topics: Sequence[str], settings: Settings) -> Iterator[str]:
+    """Yields the error text for topics that do not exist, if there are any."""
+    if not topics:
+        return
     names = ", ".join(map(repr, topics))
     said, them = (f"topic {names} does", "it") if len(topics) == 1 else (f"topics {names} do", "them")
     plain = " ".join(topic for topic in topics if topic not in app.topics)
     commands = [f"awoke topics create {plain}"] if plain else []
     if any(topic in app.topics for topic in topics):
         commands.append("awoke topics apply MODULE:APP")
-    return f"{said} not exist on {settings.bootstrap_servers}; create {them}: {', '.join(commands)}"
+    yield f"{said} not exist on {settings.bootstrap_servers}; create {them}: {', '.join(commands)}"
 
 
 def _differences(app: RunnableApp, admin: Admin, topics: Sequence[TopicInfo]) -> Iterator[TopicDifference]:

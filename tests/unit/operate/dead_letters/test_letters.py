@@ -1,4 +1,4 @@
-"""Dead letters that were written: places, filters, and the times that `--since` takes."""
+"""Dead letters that were written: places, filters, and the times that `--from` takes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_moment_is_a_time_or_how_long_ago(word: str, moment: datetime) -> None
 
 @pytest.mark.parametrize("word", ["", "soon", "-5m", "5w", "999999999d", "2026-13-01"])
 def test_what_is_no_moment_is_refused(word: str) -> None:
-    with pytest.raises(awoke.ConfigError, match="--since takes a time"):
+    with pytest.raises(awoke.ConfigError, match="--from takes a time"):
         moment_ms(word, NOW)
 
 
@@ -63,8 +63,10 @@ LETTER = letter(0, error_text="No Card", handler="charge", key=b"k\xff")
     ("wanted", "expected"),
     [
         (Filter(), True),
-        (Filter(since_ms=FIRST_MS), True),
-        (Filter(since_ms=FIRST_MS + 1), False),
+        (Filter(from_ms=FIRST_MS), True),
+        (Filter(from_ms=FIRST_MS + 1), False),
+        (Filter(to_ms=FIRST_MS), False),
+        (Filter(to_ms=FIRST_MS + 1), True),
         (Filter(error="no card"), True),
         (Filter(error="valueerror: no"), True),
         (Filter(error="bank"), False),
@@ -72,8 +74,8 @@ LETTER = letter(0, error_text="No Card", handler="charge", key=b"k\xff")
         (Filter(handler="charg"), False),
         (Filter(key=r"k\xff"), True),
         (Filter(key="k"), False),
-        (Filter(since_ms=FIRST_MS, error="card", handler="charge", key=r"k\xff"), True),
-        (Filter(since_ms=FIRST_MS, error="card", handler="other", key=r"k\xff"), False),
+        (Filter(from_ms=FIRST_MS, error="card", handler="charge", key=r"k\xff"), True),
+        (Filter(from_ms=FIRST_MS, error="card", handler="other", key=r"k\xff"), False),
     ],
 )
 def test_a_filter_selects_by_all_of_its_fields(wanted: Filter, expected: bool) -> None:
@@ -92,5 +94,7 @@ def test_a_letter_without_a_key_has_none_of_any_name() -> None:
 
 
 def test_the_options_of_a_command_are_a_filter() -> None:
-    assert Filter.of(None, None, None, None).is_any
-    assert Filter.of("2026-01-31T11:00Z", "e", "h", "k") == Filter(moment_ms("2026-01-31T11:00Z", NOW), "e", "h", "k")
+    assert Filter.of(None, None, None, None, None).is_any
+    assert Filter.of("2026-01-31T11:00Z", None, "e", "h", "k") == Filter(
+        moment_ms("2026-01-31T11:00Z", NOW), None, "e", "h", "k"
+    )

@@ -112,6 +112,17 @@ def test_a_pattern_waits_for_a_broker_that_does_not_know_its_topics_yet(
         check_topics(other, SETTINGS)
 
 
+def test_all_that_is_missing_is_told_at_once(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KNOWN_WITHIN_S", 0.0)
+    app = app_of(("ordres", "out"), ("visits", "views"))
+    for regex in ("nothing.*", "none.*"):
+        app.on(awoke.pattern(regex))(handle)
+    with pytest.raises(awoke.UnknownTopic) as refused:
+        check_topics(app, SETTINGS)
+    for name in ("ordres", "visits", "pattern('nothing.*') matches no topic", "pattern('none.*') matches no topic"):
+        assert name in str(refused.value)
+
+
 def test_a_declared_topic_that_does_not_exist_is_created_as_it_is_declared(admin: FakeAdmin) -> None:
     app = app_of(("orders", "out"))
     app.topic("audit", partitions=3)
