@@ -1,7 +1,8 @@
 """The extensions of an app, loaded when it runs: the one place that knows the runtime and all that is added to it.
 
 The metrics of a process are counted from its events, given to OpenTelemetry, and served with its health over HTTP. The
-other extensions are those of the console, and the watch over jobs that take too long.
+other extensions are those of the console, the answers to queries of tables, and the watch over jobs that take too
+long.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from awoke.app.table_queries import TableQueries
 from awoke.console.process_commands import ProcessCommands
 from awoke.console.reporter import Reporter
 from awoke.console.secret_names import names_of
@@ -34,6 +36,9 @@ def extensions_of(runner: AppRunner) -> list[Extension]:
         reporter = Reporter(runner, app.name, app.events, runner.loaded, ThisProcess.node, names_of(app))
         found.append(reporter)
     found.append(ProcessCommands(runner, reporter))
+    queries = TableQueries(runner)
+    if queries.is_needed and runner.settings.table_queries:
+        found.append(queries)
     found.append(runner.overdue)
     return found
 

@@ -48,7 +48,7 @@ def warn_blocking(method: str, instead: str) -> None:
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
-    text = f"Caller.{method} blocks the event loop that runs on this thread: use {instead}"
+    text = f"{method} blocks the event loop that runs on this thread: use {instead}"
     warnings.warn(text, BlockingCallWarning, stacklevel=level)
 
 
@@ -199,7 +199,7 @@ class Caller:
             TypeError: arguments by name and in order. ValueError: a header of the protocol's.
         """
         if _get_running_loop() is not None:
-            warn_blocking("call", "await caller.acall(…)")
+            warn_blocking("Caller.call", "await caller.acall(…)")
         call = OutgoingCall(
             method=method,
             timeout_s=timeout_s,
@@ -356,7 +356,7 @@ class Caller:
         is true, and there is no error. Blocks with the GIL released, and warns as `call`. Raises as `submit`.
         """
         if _get_running_loop() is not None:
-            warn_blocking("scatter", "await caller.ascatter(…)")
+            warn_blocking("Caller.scatter", "await caller.ascatter(…)")
         call = OutgoingCall(
             method=method,
             timeout_s=timeout_s,
