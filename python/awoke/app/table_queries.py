@@ -91,7 +91,8 @@ class ServedTable(NamedTuple):
         """Returns the methods that answer for these partitions of the table."""
         rpc = Rpc(str(self.table.changelog))
         rpc.reads_partitions = partitions
-        rpc.options(secret=secret, credit_wait_s=SCAN_WAIT_S)
+        rpc.reads_from = ("offset", 0)  # librdkafka (2.12.1) would ask for the first offset, which takes a while.
+        rpc.options(secret=secret, credit_wait_s=SCAN_WAIT_S, results_max=0)  # A repeated query is asked again.
         answers = Answers(self, process)
         rpc.method(name=GET, idempotent=True, argument=msgpack(Lookup), returns=msgpack(Found))(answers.get)
         scan = rpc.method(name=SCAN, idempotent=True, concurrency=SCANS_MAX, argument=msgpack(Scan), returns=msgpack(Page))

@@ -363,7 +363,7 @@ class Table(Generic[Key, Value]):
 
     def _warn(self, method: str) -> None:
         if _get_running_loop() is not None:
-            warn_blocking(f"Table.{method}", f"table.a{method}(…)")
+            warn_blocking(method, f"table.a{method}(…)", "Table")
 
     def _unknown(self) -> str:
         return (
