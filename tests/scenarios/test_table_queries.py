@@ -20,7 +20,7 @@ ROWS = {f"{key}": EACH for key in range(KEYS)}
 class Asking:
     """A thread that asks for all keys, again and again."""
 
-    def __init__(self, table: awoke.Table[str, int]) -> None:
+    def __init__(self, table: awoke.Table) -> None:
         self._table, self._is_over = table, threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.owners: dict[int, str] = {}

@@ -262,7 +262,8 @@ class App(Router):
         checks.topic("a table", "name", f"{self.name}.table.{name}")
         if name in self.tables:
             raise ConfigError(f"app {self.name!r} has a table {name!r} already", "table")
-        table = Table[Any, Any](name, Topic(f"{self.name}.table.{name}"), key, value, self.format, self.schemas)
+        changelog = Topic(f"{self.name}.table.{name}", value=value, key=key)
+        table = Table[Any, Any](name, changelog, key, value, self.format, self.schemas)
         self.tables[name] = table
         return table
 

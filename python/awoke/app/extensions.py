@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from awoke.app.table_queries import TableQueries
 from awoke.console.process_commands import ProcessCommands
 from awoke.console.reporter import Reporter
 from awoke.console.secret_names import names_of
@@ -22,6 +21,7 @@ from awoke.observe.web.endpoint import Endpoint
 from awoke.operate.commands.actions import Actions
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
+from awoke.runtime.process.table_queries import TableQueries
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from asyncio.events import _get_running_loop
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from awoke.errors import AwokeError, ConfigError, EncodeError, RpcError, UnknownTopic
 from awoke.payloads.formats.by_type import BY_TYPE
@@ -15,31 +15,40 @@ from awoke.payloads.formats.format import Format
 from awoke.payloads.formats.msgpack import msgpack
 from awoke.payloads.registry.schemas import LOADS_MAX, SchemaNeeded, Schemas, schemas_of
 from awoke.payloads.topics import Topic
-from awoke.preconditions import checks
 from awoke.rpc.caller.caller import TIMEOUT_S, Caller, warn_blocking
 from awoke.rpc.errors import Unavailable
 from awoke.rpc.protocol import ServiceTopics
 from awoke.rpc.topics import partitions_of
 from awoke.settings import KafkaValue, Settings, load
 from awoke.settings.oauth import TokenFunction
-from awoke.state.queries import GET, KEYS_MAX, SCAN, Found, Lookup, Origin, Page, Scan, key_in, partition_of, service_of
+from awoke.state.queries import (
+    GET,
+    KEYS_MAX,
+    SCAN,
+    FoundValues,
+    RowLookup,
+    RowOrigin,
+    RowPage,
+    RowScan,
+    key_in,
+    partition_of,
+    service_of,
+)
 from awoke.state.row_formats import RowFormats
 from awoke.waiting.drive import drive, elsewhere
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-LOOKUP, FOUND, SCANNED, PAGE = msgpack(Lookup), msgpack(Found), msgpack(Scan), msgpack(Page)
+LOOKUP, FOUND, SCANNED, PAGE = msgpack(RowLookup), msgpack(FoundValues), msgpack(RowScan), msgpack(RowPage)
 PAGES_MAX = 4
 """The pages of a scan that are under way: a slow reader keeps no more in memory."""
+Rows = list[tuple[Any, Any]]
 HASHED = ("murmur2", "murmur2_random")
 """The partitioners whose choice is known here before the request is sent."""
 
 
-class FoundRow(NamedTuple, Generic[Value]):
+class FoundRow(NamedTuple):
     """The row of a key, and where it comes from."""
 
-    value: Value | None
+    value: Any
     """None: there is no row."""
     process: str
     """The process that answered: host and process id, and the node's number in a swarm."""
@@ -50,7 +59,7 @@ class FoundRow(NamedTuple, Generic[Value]):
     """True if the partition was being restored: the row may be missing or old."""
 
 
-class Table(Generic[Key, Value]):
+class RemoteTable:
     """Reads a table of an app from any process: `awoke.Table("shop", "totals", key=str, value=Total)`.
 
     A query goes over Kafka to the process that owns the key, which answers from the committed rows. Any number of
@@ -101,7 +110,6 @@ class Table(Generic[Key, Value]):
         self._settings = settings or load(arguments).values
         self.app, self.name = app, name
         service = service_of(app, name)
-        checks.topic("a table", "name", service)
         self._topics = ServiceTopics.of(service)
         own = schemas_of(self._settings) if schemas is None else None
         self._own_schemas = own
@@ -126,7 +134,7 @@ class Table(Generic[Key, Value]):
 
     def get(
         self,
-        key: Key,
+        key: Any,
         default: Any = None,
         *,
         partition: int | None = None,
@@ -139,7 +147,7 @@ class Table(Generic[Key, Value]):
 
     async def aget(
         self,
-        key: Key,
+        key: Any,
         default: Any = None,
         *,
         partition: int | None = None,
@@ -151,8 +159,8 @@ class Table(Generic[Key, Value]):
         return default if found.value is None else found.value
 
     def find(
-        self, key: Key, *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
-    ) -> FoundRow[Value]:
+        self, key: Any, *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
+    ) -> FoundRow:
         """Returns the committed row of a key, with the process that answered and the offset that it had committed.
 
         Blocks, and raises as the class says.
@@ -161,17 +169,19 @@ class Table(Generic[Key, Value]):
         return drive(self.afind(key, partition=partition, stale=stale, timeout_s=timeout_s))
 
     async def afind(
-        self, key: Key, *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
-    ) -> FoundRow[Value]:
+        self, key: Any, *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
+    ) -> FoundRow:
         """As `find`, awaited on the running loop."""
         data = await self._loaded(self._key_bytes, key)
         found = await self._asked([data], partition, stale, timeout_s)
         value = found.values[0]
-        return FoundRow(None if value is None else await self._loaded(self._formats.read, value), *_fields(found.origin))
+        return FoundRow(
+            None if value is None else await self._loaded(self._formats.read, value), *_fields(found.origin)
+        )
 
     def many(
-        self, keys: Iterable[Key], *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
-    ) -> dict[Key, Value]:
+        self, keys: Iterable[Any], *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
+    ) -> dict[Any, Any]:
         """Returns the committed rows of keys, by key; keys without a row are left out.
 
         The owners of the keys are asked one after another, each for all of its keys at once. Blocks, and raises as the
@@ -181,8 +191,8 @@ class Table(Generic[Key, Value]):
         return drive(self.amany(keys, partition=partition, stale=stale, timeout_s=timeout_s))
 
     async def amany(
-        self, keys: Iterable[Key], *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
-    ) -> dict[Key, Value]:
+        self, keys: Iterable[Any], *, partition: int | None = None, stale: bool = False, timeout_s: float | None = None
+    ) -> dict[Any, Any]:
         """As `many`, awaited on the running loop."""
         wanted = {await self._loaded(self._key_bytes, key): key for key in keys}
         rows = dict[bytes, bytes]()
@@ -197,7 +207,7 @@ class Table(Generic[Key, Value]):
 
     def scan(
         self, partition: int | None = None, *, stale: bool = False, timeout_s: float | None = None
-    ) -> Iterator[tuple[Key, Value]]:
+    ) -> Generator[tuple[Any, Any], None, None]:
         """Yields the keys and values of a partition, or of one partition after another, in no order.
 
         A partition's rows are those of one moment. They come in pages: neither a reply nor this process holds a whole
@@ -205,31 +215,26 @@ class Table(Generic[Key, Value]):
         Unavailable: the partition moved to another process in between, begin again.
         """
         self._warn("scan")
-        for number in drive(self._numbers(partition)):
-            pages, expected = iter(self._stream(number, stale, timeout_s)), None
-            while True:
-                with self._explained():
-                    page: Page | None = next(pages, None)
-                if page is None:
-                    break
-                expected = self._checked(page, expected)
-                yield from drive(self._loaded(self._read_rows, page))
+        return _driven(self._pages(partition, stale, timeout_s))
 
-    async def ascan(
+    def ascan(
         self, partition: int | None = None, *, stale: bool = False, timeout_s: float | None = None
-    ) -> AsyncIterator[tuple[Key, Value]]:
+    ) -> AsyncGenerator[tuple[Any, Any], None]:
         """As `scan`, on the running loop: `async for key, value in table.ascan():`."""
-        for number in await self._numbers(partition):
-            await self._opened()
-            pages, expected = aiter(self._stream(number, stale, timeout_s)), None
-            while True:
+        return _awaited(self._pages(partition, stale, timeout_s))
+
+    async def _pages(self, partition: int | None, stale: bool, timeout_s: float | None) -> AsyncGenerator[Rows, None]:
+        """Yields rows page by page. A flow."""
+        numbers = range(await self._count()) if partition is None else [await self._known(partition)]
+        with self._explained():
+            await elsewhere(self._caller.__enter__)
+        for number in numbers:
+            expected: tuple[bytes, int] | None = None
+            async with contextlib.aclosing(aiter(self._stream(number, stale, timeout_s))) as pages:
                 with self._explained():
-                    page: Page | None = await anext(pages, None)
-                if page is None:
-                    break
-                expected = self._checked(page, expected)
-                for row in await self._loaded(self._read_rows, page):
-                    yield row
+                    async for page in pages:
+                        expected = self._checked(page, expected)
+                        yield await self._loaded(self._read_rows, page)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Ends all queries. Blocks. Closing again does nothing."""
@@ -269,13 +274,15 @@ class Table(Generic[Key, Value]):
         with self._explained():
             await self._caller.__aenter__()
 
-    async def _asked(self, keys: list[bytes], partition: int | None, stale: bool, timeout_s: float | None) -> Found:
+    async def _asked(
+        self, keys: list[bytes], partition: int | None, stale: bool, timeout_s: float | None
+    ) -> FoundValues:
         """Asks the owner of the first of these keys for all of them. A flow."""
         under = keys[0] if partition is None else key_in(await self._known(partition), await self._count())
         with self._explained():
-            found: Found = await self._caller.acall(
+            found: FoundValues = await self._caller.acall(
                 GET,
-                Lookup(keys, partition, stale),
+                RowLookup(keys, partition, stale),
                 key=under,
                 timeout_s=timeout_s,
                 idempotent=True,
@@ -288,14 +295,14 @@ class Table(Generic[Key, Value]):
         assert self._partitions is not None
         return self._caller.stream(
             SCAN,
-            Scan(partition, stale),
+            RowScan(partition, stale),
             key=key_in(partition, self._partitions),
             timeout_s=timeout_s,
             argument=SCANNED,
             returns=PAGE,
         )
 
-    def _checked(self, page: Page, expected: tuple[bytes, int] | None) -> tuple[bytes, int]:
+    def _checked(self, page: RowPage, expected: tuple[bytes, int] | None) -> tuple[bytes, int]:
         """Checks that a page follows the one before; returns what the next one has to be.
 
         A partition that has moved is scanned from its beginning by its new owner, in another order.
@@ -315,9 +322,6 @@ class Table(Generic[Key, Value]):
         for key in keys:
             groups.setdefault(partition_of(key, count), []).append(key)
         return list(groups.values())
-
-    async def _numbers(self, partition: int | None) -> list[int]:
-        return list(range(await self._count())) if partition is None else [await self._known(partition)]
 
     async def _known(self, partition: int) -> int:
         count = await self._count()
@@ -348,7 +352,7 @@ class Table(Generic[Key, Value]):
             raise EncodeError(f"{owner}: {type(key).__qualname__} is not the type of its keys: {error}") from None
         return data
 
-    def _read_rows(self, page: Page) -> list[tuple[Any, Any]]:
+    def _read_rows(self, page: RowPage) -> Rows:
         return [(self._formats.read_key(key), self._formats.read(value)) for key, value in page.rows]
 
     async def _loaded(self, function: Callable[[Any], Any], argument: Any) -> Any:
@@ -387,5 +391,33 @@ class Table(Generic[Key, Value]):
             raise
 
 
-def _fields(origin: Origin) -> tuple[str, int, int | None, bool]:
+def _fields(origin: RowOrigin) -> tuple[str, int, int | None, bool]:
     return origin.process, origin.partition, origin.offset, origin.is_stale
+
+
+def _driven(pages: AsyncGenerator[Rows, None]) -> Generator[tuple[Any, Any], None, None]:
+    """Yields the rows of pages, and blocks between them."""
+
+    async def following() -> Rows | None:
+        try:
+            return await anext(pages)  # With a default, Python 3.11 leaves it running after an error.
+        except StopAsyncIteration:
+            return None
+
+    try:
+        while (page := drive(following())) is not None:
+            yield from page
+    finally:
+        drive(pages.aclose())
+
+
+async def _awaited(pages: AsyncGenerator[Rows, None]) -> AsyncGenerator[tuple[Any, Any], None]:
+    """Yields the rows of pages, on the running loop."""
+    async with contextlib.aclosing(pages):
+        async for page in pages:
+            for row in page:
+                yield row
+
+
+Table = RemoteTable
+"""As users write it. In the code the name is that of the table that its app has."""

@@ -21,7 +21,7 @@ PAGE_BYTES_MAX = 256 * 1024
 """A reply has this many rows and bytes, and may be larger by its last row."""
 
 
-class Lookup(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class RowLookup(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The argument of `get`."""
 
     keys: list[bytes]
@@ -31,14 +31,14 @@ class Lookup(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """True: what is there while the partition is being restored is wanted, too."""
 
 
-class Scan(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class RowScan(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The argument of `scan`."""
 
     partition: int
     stale: bool = False
 
 
-class Origin(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class RowOrigin(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Where rows come from."""
 
     process: str
@@ -50,18 +50,18 @@ class Origin(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """True if the partition is being restored: rows may be missing or old."""
 
 
-class Found(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class FoundValues(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The result of `get`."""
 
-    origin: Origin
+    origin: RowOrigin
     values: list[bytes | None]
     """Of the first keys, at least one, in order; a reply that would be too large has fewer than were asked for."""
 
 
-class Page(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class RowPage(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One result of `scan`."""
 
-    origin: Origin
+    origin: RowOrigin
     scan: bytes
     """The same for all pages of one execution: a scan that another process has begun again has others."""
     number: int

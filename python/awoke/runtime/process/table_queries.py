@@ -51,7 +51,18 @@ from awoke.rpc.topics import ensure_partitions
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
 from awoke.settings import Settings, client_properties
-from awoke.state.queries import GET, KEYS_MAX, PAGE_BYTES_MAX, SCAN, Found, Lookup, Origin, Page, Scan, pages
+from awoke.state.queries import (
+    GET,
+    KEYS_MAX,
+    PAGE_BYTES_MAX,
+    SCAN,
+    FoundValues,
+    RowLookup,
+    RowOrigin,
+    RowPage,
+    RowScan,
+    pages,
+)
 from awoke.state.table import Table
 from awoke.waiting.backoff import Backoff
 from awoke.waiting.clock import monotonic_s
@@ -94,8 +105,10 @@ class ServedTable(NamedTuple):
         rpc.reads_from = ("offset", 0)  # librdkafka (2.12.1) would ask for the first offset, which takes a while.
         rpc.options(secret=secret, credit_wait_s=SCAN_WAIT_S, results_max=0)  # A repeated query is asked again.
         answers = Answers(self, process)
-        rpc.method(name=GET, idempotent=True, argument=msgpack(Lookup), returns=msgpack(Found))(answers.get)
-        scan = rpc.method(name=SCAN, idempotent=True, concurrency=SCANS_MAX, argument=msgpack(Scan), returns=msgpack(Page))
+        rpc.method(name=GET, idempotent=True, argument=msgpack(RowLookup), returns=msgpack(FoundValues))(answers.get)
+        scan = rpc.method(
+            name=SCAN, idempotent=True, concurrency=SCANS_MAX, argument=msgpack(RowScan), returns=msgpack(RowPage)
+        )
         scan(answers.scan)
         return rpc
 
@@ -106,7 +119,7 @@ class Answers:
     def __init__(self, served: ServedTable, process: str) -> None:
         self._table, self._committed, self._process = served.table, served.committed, process
 
-    async def get(self, lookup: Lookup) -> Found:
+    async def get(self, lookup: RowLookup) -> FoundValues:
         """Returns the rows of keys of one partition."""
         if not 1 <= len(lookup.keys) <= KEYS_MAX:
             raise InvalidArgument(f"a request is for 1 to {KEYS_MAX} keys, not for {len(lookup.keys)}")
@@ -120,16 +133,16 @@ class Answers:
             size += 0 if value is None else len(value)
             if size >= PAGE_BYTES_MAX:
                 break
-        return Found(self._confirmed(origin, lookup.stale), values)
+        return FoundValues(self._confirmed(origin, lookup.stale), values)
 
-    async def scan(self, scan: Scan) -> AsyncIterator[Page]:
+    async def scan(self, scan: RowScan) -> AsyncIterator[RowPage]:
         """Returns all rows of a partition as they are at the beginning, in no order."""
         partition = self._asked_for(scan.partition)
         origin = self._origin(partition, scan.stale)
         rows = self._table.native.committed_items(partition)
         origin, number = self._confirmed(origin, scan.stale), uuid.uuid4().bytes
         for count, page in enumerate(pages(rows)):
-            yield Page(origin, number, count, page)
+            yield RowPage(origin, number, count, page)
 
     def _asked_for(self, partition: int | None) -> int:
         """Returns the partition of the request, which is the one that it is about."""
@@ -139,7 +152,7 @@ class Answers:
             raise FailedPrecondition(f"{text}: the caller's `partitioner` is not that of the app")
         return found
 
-    def _origin(self, partition: int, may_be_stale: bool) -> Origin:
+    def _origin(self, partition: int, may_be_stale: bool) -> RowOrigin:
         """Returns where an answer comes from.
 
         Raises:
@@ -154,9 +167,9 @@ class Answers:
             text = f"{place} is being restored by {self._process}, which has read {rows} rows"
             details = {"process": self._process, "partition": partition, "rows": rows}
             raise Restoring(f"{text}: ask again, or with stale=True for what is there", details=details)
-        return Origin(self._process, partition, self._committed(partition), not is_restored)
+        return RowOrigin(self._process, partition, self._committed(partition), not is_restored)
 
-    def _confirmed(self, before: Origin, may_be_stale: bool) -> Origin:
+    def _confirmed(self, before: RowOrigin, may_be_stale: bool) -> RowOrigin:
         """Returns where rows come from that were read just now: the partition may have been taken away meanwhile."""
         now = self._origin(before.partition, may_be_stale)
         return msgspec.structs.replace(before, is_stale=before.is_stale or now.is_stale)
@@ -203,7 +216,9 @@ class QueryHost:
 class Answering:
     """The answering for some partitions: it begins when it is made, and ends with `close`."""
 
-    def __init__(self, owned: Owned, served: Mapping[str, ServedTable], rpc: Rpc, settings: Settings, group: str) -> None:
+    def __init__(
+        self, owned: Owned, served: Mapping[str, ServedTable], rpc: Rpc, settings: Settings, group: str
+    ) -> None:
         self._host, self._source = QueryHost(settings), EventSource(QueryEvents())
         self._responders: list[Responder] = []
         try:
@@ -276,42 +291,35 @@ class TableQueries(Extension):
             self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        self._retried(self._prepare, "their topics can't be made")
-        self._has_topics.set()
-        answering, answered = list[Answering](), dict[str, tuple[int, ...]]()
-        try:
-            while not self._closing.is_set():
-                self._changed.clear()
-                owned = self._owned()
-                if owned != answered:
-                    while answering:
-                        answering.pop().close()
-                    answered = {}
-                    if owned and self._retried(lambda: answering.append(self._answering(owned)), "no client was made"):
-                        answered = owned
-                if not self._closing.is_set():
-                    self._changed.wait()
-        except Exception:  # A fault of awoke's own: the app goes on.
-            logger.exception("this process answers no queries of tables any more")
-        finally:
-            for each in answering:
-                each.close()
-
-    def _retried(self, function: Callable[[], object], what: str) -> bool:
-        """Calls a function until it raises no error of awoke's, or the app stops. Returns whether it has succeeded."""
-        attempt = 0
+        attempt, has_topics = 0, False
+        answering: Answering | None = None
+        answered = dict[str, tuple[int, ...]]()
         while not self._closing.is_set():
-            attempt += 1
+            self._changed.clear()
+            delay_s = None
             try:
-                function()
-            except AwokeError as error:
-                level = logging.WARNING if attempt == 1 else logging.DEBUG
-                logger.log(level, "this process answers no queries of tables: %s: %s", what, error)
+                if not has_topics:
+                    self._prepare()
+                    has_topics = True
+                    self._has_topics.set()
+                if (owned := self._owned()) != answered:
+                    if answering is not None:
+                        answering.close()
+                    answering, answered = None, {}
+                    answering = self._answering(owned) if owned else None
+                    answered = owned
+                attempt = 0
+            except Exception as error:
+                attempt += 1
+                delay_s = AGAIN.delay_s(attempt)
+                level = logging.DEBUG if attempt > 1 else logging.WARNING
+                is_own = not isinstance(error, AwokeError)  # A fault of awoke's own.
+                logger.log(level, "this process answers no queries of tables: %s", error, exc_info=is_own)
                 self._has_topics.set()
-                self._closing.wait(AGAIN.delay_s(attempt))
-            else:
-                return True
-        return False
+            if not self._closing.is_set():
+                self._changed.wait(delay_s)
+        if answering is not None:
+            answering.close()
 
     def _prepare(self) -> None:
         """Creates the topics that do not exist. Blocks up to 5 s for each."""
