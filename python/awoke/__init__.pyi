@@ -81,6 +81,7 @@ from .payloads.topics import Topic
 from .produce.middleware import Middleware
 from .produce.producer import Producer, Variant, wait_all
 from .produce.transaction import Transaction
+from .rpc.table import Table
 from .runtime.process.runner import AppRunner
 from .settings.oauth import OAuthToken
 from .waiting.clock import now
@@ -167,6 +168,7 @@ __all__ = [
     "Shift",
     "StateError",
     "SystemFailure",
+    "Table",
     "TlsFailed",
     "Topic",
     "TopicInfo",

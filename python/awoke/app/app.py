@@ -289,8 +289,8 @@ class App(Router):
         checks.optional_seconds(f"table {name!r}", "ttl_s", ttl_s, "ttl_s", is_zero_allowed=False)
         if name in self.tables:
             raise ConfigError(f"app {self.name!r} has a table {name!r} already", "table")
-        topic = Topic(f"{self.name}.table.{name}")
-        table = Table[Any, Any](name, topic, key, value, self.format, self.schemas, ttl_s)
+        changelog = Topic(f"{self.name}.table.{name}", value=value, key=key)
+        table = Table[Any, Any](name, changelog, key, value, self.format, self.schemas, ttl_s)
         self.tables[name] = table
         return table
 

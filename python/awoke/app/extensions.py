@@ -1,7 +1,8 @@
 """The extensions of an app, loaded when it runs: the one place that knows the runtime and all that is added to it.
 
 The metrics of a process are counted from its events, given to OpenTelemetry, and served with its health over HTTP. The
-other extensions are those of the console, and the watch over jobs that take too long.
+other extensions are those of the console, the answers to queries of tables, and the watch over jobs that take too
+long.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from awoke.observe.web.endpoint import Endpoint
 from awoke.operate.commands.actions import Actions
 from awoke.runtime.extension import Extension
 from awoke.runtime.process.runner import AppRunner
+from awoke.runtime.process.table_queries import TableQueries
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,9 @@ def extensions_of(runner: AppRunner) -> list[Extension]:
         reporter = Reporter(runner, app.name, app.events, runner.loaded, ThisProcess.node, names_of(app))
         found.append(reporter)
     found.append(ProcessCommands(runner, reporter))
+    queries = TableQueries(runner)
+    if queries.is_needed and runner.settings.table_queries:
+        found.append(queries)
     found.append(runner.overdue)
     return found
 

@@ -33,6 +33,7 @@ from awoke.console.views import (
     SecretFields,
     SettingView,
     SharedGroup,
+    TablePartition,
     UnownedPartitions,
 )
 from awoke.declare.routing import Route
@@ -278,6 +279,7 @@ class Reports:
                 for apps, topics in [group.strangers()]
                 if apps or topics
             ],
+            tables=self._tables()[:PARTITIONS_MAX],
             partitions=partitions[:PARTITIONS_MAX],
             partitions_total=len(partitions),
             history=self._history.view(),
@@ -296,6 +298,24 @@ class Reports:
                 report.partitions = report.partitions[: len(report.partitions) // 2]
             data = encode(report)
         return data
+
+    def _tables(self) -> list[TablePartition]:
+        routes = [route for group in self._shown.joining for route in group.routes.values()]
+        tables = {table.name: table for route in routes for table in route.written_tables}
+        found = [
+            TablePartition(
+                table=name,
+                topic=str(table.changelog),
+                partition=partition,
+                rows=rows,
+                size_bytes=size_bytes,
+                memory_bytes=memory,
+                is_restored=is_restored,
+            )
+            for name, table in sorted(tables.items())
+            for partition, rows, size_bytes, memory, is_restored in table.native.partitions()
+        ]
+        return sorted(found, key=lambda each: each.is_restored)
 
     def _handlers(self) -> list[Handler]:
         found = []

@@ -304,6 +304,21 @@ class UnownedPartitions(msgspec.Struct, kw_only=True, gc=False):
     total: Integer
 
 
+class TablePartition(msgspec.Struct, kw_only=True, gc=False):
+    """The rows of a partition of a table that this process has."""
+
+    table: str
+    topic: str
+    """The changelog."""
+    partition: Integer
+    rows: Integer
+    size_bytes: Integer
+    """Of keys and values."""
+    memory_bytes: Integer
+    is_restored: bool
+    """False: its rows are being read from the changelog, and its messages wait."""
+
+
 class AbortedByCode(msgspec.Struct, kw_only=True, gc=False):
     """The transactions of this process that were aborted for one reason."""
 
@@ -379,6 +394,8 @@ class Report(msgspec.Struct, kw_only=True, gc=False):
     blocked: list[BlockedPartition] = []
     """Since minor 8, as `shared`."""
     shared: list[SharedGroup] = []
+    tables: list[TablePartition] = []
+    """A limited number of them, those that are being restored first. Since minor 9."""
     partitions: list[Partition] = []
     partitions_total: Integer = 0
     """The assigned partitions; a report has a limited number of them."""

@@ -138,6 +138,8 @@ def _of_route(app: Declaring, topic: str, route: Route) -> Iterator[SecretPart]:
     for name in (topic, route.dead_letter):
         if name:
             yield from secrets_of(name, *route.types, app.format)
+    for table in route.tables:
+        yield from secrets_of(table.changelog, table.changelog.value, table.changelog.key, app.format)
     for each in route.outputs:
         if isinstance(each, Topic):
             yield from secrets_of(each, each.value, each.key, app.format)

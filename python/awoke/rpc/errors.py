@@ -14,7 +14,8 @@ RpcError                  the base, in `awoke.errors`; a caller gets it for a co
 ├── Unimplemented         the service has no such method
 ├── Internal              the method failed
 ├── Unavailable           the request or the reply could not be transported
-│   └── NobodyThere       no responder is a member of the group
+│   ├── NobodyThere       no responder is a member of the group
+│   └── Restoring         the partition of a table is being restored
 └── DataLoss              a part of a stream is missing
 """
 
@@ -48,6 +49,7 @@ __all__ = [
     "NotFound",
     "PermissionDenied",
     "ResourceExhausted",
+    "Restoring",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
@@ -153,6 +155,13 @@ class NobodyThere(Unavailable):
     """No responder is a member of the group. One that starts before the deadline may still execute the call."""
 
     code = "nobody_there"
+    http_status = 503
+
+
+class Restoring(Unavailable):
+    """The partition of a table is being restored: its rows are not all there yet. `stale=True` reads what is there."""
+
+    code = "restoring"
     http_status = 503
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from awoke.admin import Admin
-from awoke.errors import AuthorizationFailed, AwokeError, KafkaError, UnknownTopic
+from awoke.errors import AuthorizationFailed, AwokeError, ConfigError, KafkaError, UnknownTopic
 from awoke.rpc.protocol import ServiceTopics
 from awoke.settings import Settings
 from awoke.waiting.clock import monotonic_s
@@ -59,6 +59,27 @@ def ensure(settings: Settings, topics: ServiceTopics, partitions: int) -> None:
                 admin.describe_topic(topic, settings.startup_timeout_s)
             except UnknownTopic:
                 _create(admin, topic, partitions, settings.startup_timeout_s)
+
+
+def ensure_partitions(settings: Settings, topics: ServiceTopics, partitions: int) -> None:
+    """Creates the topics that do not exist, as `ensure`; that of calls has exactly this number of partitions.
+
+    Blocks up to `startup_timeout_s` for each.
+
+    Raises:
+        UnknownTopic: as `ensure`. ConfigError: the topic of calls has another number of partitions. BrokerUnreachable.
+    """
+    kafka = {**settings.kafka, "allow.auto.create.topics": "false"}
+    with Admin(settings=msgspec.structs.replace(settings, kafka=kafka)) as admin:
+        for topic in topics:
+            try:
+                found = len(admin.describe_topic(topic, settings.startup_timeout_s).partitions)
+            except UnknownTopic:
+                _create(admin, topic, partitions, settings.startup_timeout_s)
+                continue
+            if topic == topics.calls and found != partitions:
+                text = f"topic {topic!r} has {found} partitions, and needs {partitions}: delete it, awoke makes it anew"
+                raise ConfigError(text, "partitions")
 
 
 def check(settings: Settings, service: str, topics: ServiceTopics) -> None:

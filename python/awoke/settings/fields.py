@@ -91,6 +91,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The time to wait for the brokers' first answer."""
     topics_check: Literal["off", "warn", "error"] = "warn"
     """The effect at start of a topic that is not as the app declares it: none, a warning, or the end of the start."""
+    table_queries: bool = True
+    """True: other processes may ask for the rows of the app's tables (`awoke.Table`), by two topics for each table."""
     produce_timeout_s: float = 60.0
     """The time that `produce` waits for room in a full queue."""
     producer_idle_s: float | None = None

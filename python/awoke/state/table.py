@@ -6,17 +6,17 @@ A reference is a table that others write: a compacted topic of theirs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Generic, TypeVar
 
 from awoke import _native
 from awoke._native import JobRows
-from awoke.errors import ClosedError, ConfigError, DecodeError, EncodeError, StateError
+from awoke.errors import ClosedError, EncodeError, StateError
 from awoke.observe.ledger import Acting, acting
-from awoke.payloads.formats.format import Format, decoder_of, format_of, writer_of
-from awoke.payloads.registry.schema import Part
+from awoke.payloads.formats.format import Format
 from awoke.payloads.registry.schemas import Schemas
 from awoke.payloads.topics import Topic
+from awoke.state.row_formats import RowFormats
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -56,34 +56,9 @@ class KeyedRows(Mapping[Key, Value], Generic[Key, Value]):
         self.changelog = topic
         """The topic whose records are the rows."""
         self.native = _native.Table(name, str(topic), self._is_followed, ttl_s)
-        self._encode_key, self._decode_key = self._coders("key", key, default, schemas)
-        self._encode, self._decode = self._coders("value", value, default, schemas)
-
-    def _coders(
-        self, part: Part, said: Any, default: Format, schemas: Schemas
-    ) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any] | None]:
-        """Returns the functions that write and read its keys or values; no second one for bytes.
-
-        Raises:
-            ConfigError: The format keeps something in headers, and a row has none.
-        """
-        format = format_of(said, default)
-        if format.reads_headers:
-            text = f"{self._kind} {self.name!r}: {part}={said!r} keeps something in the headers of a message"
-            raise ConfigError(f"{text}; a row has none", part)
-        write = writer_of(said if isinstance(said, Format) else format, str(self.changelog), part, default, schemas)
-
-        def encode(value: Any) -> bytes:
-            data, headers = write(value)
-            if headers:
-                raise EncodeError(
-                    f"{self._kind} {self.name!r}: a row has no headers, which this format of its {part}s needs"
-                )
-            return data
-
-        if said in (None, bytes):
-            return _only_bytes(f"{self._kind} {self.name!r}", part), None
-        return encode, decoder_of(format, str(self.changelog), part, schemas)
+        formats = RowFormats(f"{self._kind} {name!r}", topic, key, value, default, schemas)
+        self._encode_key, self._read_key = formats.encode_key, formats.read_key
+        self._encode, self._read = formats.encode, formats.read
 
     def committed(self) -> dict[Key, Value]:
         """Returns the committed rows of all partitions that this process has, wherever it is called. Does not block.
@@ -105,17 +80,6 @@ class KeyedRows(Mapping[Key, Value], Generic[Key, Value]):
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.name!r}, topic {str(self.changelog)!r}>"
-
-    def _read(self, data: bytes) -> Any:
-        if self._decode is None:
-            return data
-        try:
-            return self._decode(data)
-        except Exception as error:
-            raise DecodeError(f"a row of {self._kind} {self.name!r} does not decode: {error}") from error
-
-    def _read_key(self, data: bytes) -> Any:
-        return data if self._decode_key is None else self._decode_key(data)
 
 
 class Table(KeyedRows[Key, Value], MutableMapping[Key, Value]):
@@ -244,15 +208,3 @@ class ReferenceTable(KeyedRows[Key, Value]):
 
     def __len__(self) -> int:
         return len(self.native.committed_items(self._partition()))
-
-
-def _only_bytes(owner: str, part: Part) -> Callable[[Any], bytes]:
-    def encode(value: Any) -> bytes:
-        if type(value) is bytes:
-            return value
-        if isinstance(value, str):
-            return value.encode()
-        text = f"{owner}: its {part}s are bytes, not {type(value).__name__}; say {part}=… where it is made"
-        raise EncodeError(text)
-
-    return encode

@@ -50,6 +50,7 @@ def test_all_commands_are_there_in_the_order_of_their_names() -> None:
         "report",
         "rpc",
         "run",
+        "table",
         "threads",
         "top",
     ]

@@ -207,6 +207,7 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
         dead_letter="letters",
         output="bills",
         concurrency=SimpleNamespace(jobs=4, commit_gap=100),
+        written_tables=[],
     )
     states = [state(position=5)]
     made = reports_of(group_of(partitions=lambda: list(states), routes={"orders": route}))
@@ -224,7 +225,9 @@ def test_a_handler_tells_its_rate_and_its_failures() -> None:
 def test_a_partition_tells_its_last_stable_offset_and_why_it_takes_in_no_more() -> None:
     gap, place = CommitGap(100, 6, 5, 2.5), ("orders", 0)
     route = SimpleNamespace(topic="orders", concurrency=SimpleNamespace(commit_gap=100, jobs=1))
-    vars(route).update(name="handle", is_async=False, is_exactly_once=False, dead_letter=None, output=None)
+    vars(route).update(
+        name="handle", is_async=False, is_exactly_once=False, dead_letter=None, output=None, written_tables=[]
+    )
     made = reports_of(group_of(state(gap=gap), routes={"orders": route}, kept_back=lambda: {place}))
     made.stable._known = {place: Stable(7, 1_000)}
     (found,) = made.make(0, 0).partitions
@@ -380,3 +383,27 @@ def test_other_apps_in_a_group_are_told_by_group() -> None:
     (found,) = reports_of(group).make(0, 0).shared
     assert (found.group, found.apps, found.topics) == (group.group, ["mailing"], ["letters"])
     assert reports_of(group_of()).make(0, 0).shared == []
+
+
+def test_each_partition_of_a_table_is_told_those_that_are_restored_last() -> None:
+    parts = [(0, 5, 60, 4_096, True), (2, 1, 12, 1_024, False)]
+    table = SimpleNamespace(
+        name="totals", changelog="shop.table.totals", native=SimpleNamespace(partitions=lambda: parts)
+    )
+    route = SimpleNamespace(
+        name="add",
+        topic="payments",
+        is_async=False,
+        concurrency=SimpleNamespace(jobs=1),
+        is_exactly_once=True,
+        dead_letter=None,
+        output=None,
+        written_tables=[table],
+    )
+    report = reports_of(group_of(routes={"payments": route})).make(0, 0)
+    found = [(each.table, each.topic, each.partition, each.rows, each.is_restored) for each in report.tables]
+    assert found == [("totals", "shop.table.totals", 2, 1, False), ("totals", "shop.table.totals", 0, 5, True)]
+    assert (report.tables[1].size_bytes, report.tables[1].memory_bytes) == (60, 4_096)
+    before = msgspec.json.decode(msgspec.json.encode(report))
+    del before["tables"]  # As processes before minor 9 report.
+    assert msgspec.convert(before, Report).tables == []

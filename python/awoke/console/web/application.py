@@ -39,6 +39,7 @@ from awoke.console.web.pages import (
     processes,
     routes,
     self_checks,
+    tables,
     topics,
     transactions,
 )
@@ -71,6 +72,7 @@ MODULES = (
     transactions,
     routes,
     calls,
+    tables,
     failures,
     letters,
     topics,

@@ -11,7 +11,8 @@ from awoke.declare.routing import Route
 from awoke.declare.secret_topics import SecretTopics, declared_by
 from awoke.operate.dead_letters.letters import Letter
 from awoke.payloads.formats.by_type import BY_TYPE
-from awoke.payloads.registry.schemas import NO_SCHEMAS
+from awoke.payloads.formats.format import Format
+from awoke.payloads.registry.schemas import NO_SCHEMAS, Schemas
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.payloads.topics import Topic
 
@@ -83,8 +84,10 @@ class Code(NamedTuple):
         sent = {str(each): each for each in (*app.topics.typed, *outputs) if secrets.has(str(each))}
         hidden = [(name, decoders_of_sent(each)) for name, each in sent.items()]
         found = [(name, decoders_of(route)) for name, route in (*letters, *routes)]
+        tables = {str(each.changelog): each.changelog for route in all_routes for each in route.tables}
+        rows = [(name, decoders_of_rows(each, app.format, app.schemas)) for name, each in tables.items()]
         return cls(
-            TopicDecoders(decoders_by_topic([*hidden, *found]), by_pattern),
+            TopicDecoders(decoders_by_topic([*hidden, *rows, *found]), by_pattern),
             frozenset(map(str, app.read_topics)),
             frozenset(topic for topic, _ in letters),
             app.patterns,
@@ -119,6 +122,11 @@ def decoders_by_topic(decoders: Iterable[tuple[str, RouteDecoders | None]]) -> d
 def decoders_of_sent(topic: Topic) -> RouteDecoders:
     """Returns the decoders of a topic whose types the app declares, and which it may only write."""
     return RouteDecoders.of((topic.value, topic.key), BY_TYPE, str(topic), NO_SCHEMAS)
+
+
+def decoders_of_rows(changelog: Topic, default: Format, schemas: Schemas) -> RouteDecoders:
+    """Returns the decoders of the rows of a table, or of a reference."""
+    return RouteDecoders.of((changelog.value, changelog.key), default, str(changelog), schemas)
 
 
 def decoders_of(route: Route, topic: str | None = None) -> RouteDecoders | None:

@@ -13,7 +13,7 @@ from awoke.text.records import Integer, Moment, Name, Text
 
 MAJOR = 1
 """Raised by a change that earlier readers would misunderstand."""
-MINOR = 8
+MINOR = 9
 """Raised by a new field."""
 DONE = "done"
 """The result of a command that had its effect. Others are gRPC's codes, as those of `awoke.rpc.errors`."""

@@ -54,7 +54,11 @@ CANCELLED = "the call was cancelled"
 
 
 class PartitionWithdrawn(Exception):
-    """The partition of a call is given back: its next owner executes the call."""
+    """The partition of a call is given back: its next owner executes the call, or this process after `delay_s`."""
+
+    def __init__(self, delay_s: float = 0.0) -> None:
+        super().__init__()
+        self.delay_s = delay_s
 
 
 class LastReply(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +114,7 @@ class Endings:
             if isinstance(error, ForAnother):
                 self.leave_to_another(call)
             elif isinstance(error, PartitionWithdrawn):
-                self.give_back(call)
+                self.give_back(call, error.delay_s)
             elif isinstance(error, NotExecuted):
                 self._refuse(call, error.error)
             else:
