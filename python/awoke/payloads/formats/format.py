@@ -313,7 +313,7 @@ def encoder_of(said: Any, topic: str, part: Part, default: Format, schemas: Sche
     The producer writes any value in its default format, but as a key it takes only bytes and text.
     """
     if isinstance(said, Format):
-        return _checked(said.within(default).encoder(topic, part, schemas), topic, part)
+        return _checked(said.within(default).encoder(topic, part, schemas), topic, part, with_key=said.binds_key)
     if said in (None, bytes, str, bytes | None, str | None):
         return None
     typed = default.of(said)
@@ -333,8 +333,17 @@ def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schem
     if is_format and said.binds_key:
         text = f"topic {topic!r}: a format that binds values to their key can't be inside of another one"
         raise ConfigError(text, "value")
-    encode = said.within(default).encoder(topic, part, schemas) if is_format else _plain_encoder(default)
-    if is_format and said.is_encrypted:
+    if not is_format:
+        write = default.encode
+
+        def encode_plain(value: Any) -> Payload:
+            if isinstance(value, bytes):
+                return value, ()
+            return value.encode() if isinstance(value, str) else write(value), ()
+
+        return encode_plain
+    encode = said.within(default).encoder(topic, part, schemas)
+    if said.is_encrypted:
         return encode
     return lambda value: (value, ()) if isinstance(value, bytes) else encode(value)
 
@@ -353,18 +362,33 @@ def _plain_encoder(default: Format) -> Encode:
     return lambda value: (value.encode() if isinstance(value, str) else encode(value), ())
 
 
-def _checked(encode: Encode, topic: str, part: Part) -> Encode:
-    def encode_value(value: Any, *key: Any) -> Payload:
+def _checked(encode: Encode, topic: str, part: Part, *, with_key: bool = False) -> Encode:
+    """Returns an encoder whose errors are awoke's; it takes the message's key only `with_key`, which costs time."""
+
+    def encode_value(value: Any) -> Payload:
         try:
-            return encode(value, *key)
+            return encode(value)
         except AwokeError:
             raise
         except Exception as error:
-            # Not the library's own text, nor the error itself: fastavro's quotes the value, and errors are logged.
-            kind, why = type(value).__qualname__, type(error).__name__
-            where = str(error).rpartition(" on field ")[2] if " on field " in str(error) else ""
-            at = f" at field {where!r}" if where.isidentifier() else ""
-            text = f"a {part} of type {kind} can't be written for topic {topic!r}: {why}{at}"
-            raise EncodeError(text) from None
+            failure = _failed(value, error, topic, part)
+        raise failure
 
-    return encode_value
+    def encode_with_key(value: Any, key: Any = None) -> Payload:
+        try:
+            return encode(value, key)
+        except AwokeError:
+            raise
+        except Exception as error:
+            failure = _failed(value, error, topic, part)
+        raise failure
+
+    return encode_with_key if with_key else encode_value
+
+
+def _failed(value: Any, error: Exception, topic: str, part: Part) -> EncodeError:
+    # Not the library's own text, nor the error itself: fastavro's quotes the value, and errors are logged.
+    kind, why = type(value).__qualname__, type(error).__name__
+    where = str(error).rpartition(" on field ")[2] if " on field " in str(error) else ""
+    at = f" at field {where!r}" if where.isidentifier() else ""
+    return EncodeError(f"a {part} of type {kind} can't be written for topic {topic!r}: {why}{at}")

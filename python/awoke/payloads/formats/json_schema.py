@@ -96,12 +96,14 @@ class JsonSchemaFormat(RegistryFormat):
             write = json.proved_writer(self.value_type)
 
         def encode(value: Any) -> Payload:
+            return before + write(value), headers
+
+        def encode_valid(value: Any) -> Payload:
             data = write(value)
-            if validate is not None:
-                validate(msgspec.json.decode(data))
+            validate(msgspec.json.decode(data))
             return before + data, headers
 
-        return encode
+        return encode if validate is None else encode_valid
 
     def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schema of the type."""
