@@ -8,7 +8,7 @@ from typing import Any
 
 from awoke.errors import ConfigError, EncodeError
 from awoke.payloads.formats import protobuf_classes, pydantic_models
-from awoke.payloads.formats.class_fields import members
+from awoke.payloads.formats.class_fields import members, reads_by_own_code
 from awoke.payloads.formats.format import Decode, Description, Direction, Encode, Format, refusing_values
 from awoke.payloads.formats.json import Write, json_decoder, proved_writer, writer_of
 from awoke.payloads.formats.json_types import check_readable, check_writable
@@ -91,8 +91,11 @@ class JsonFormat(Format):
 
 
 def is_mixed(value_type: Any) -> bool:
-    """Tells whether pydantic reads values of a type that msgspec writes, beside its own models."""
-    return pydantic_models.mentions_model(value_type) and not all(map(_is_alike, _leaves(value_type)))
+    """Tells whether a value's class does not tell enough: pydantic reads what msgspec writes, beside its own models,
+    or a collection has values of classes whose own code decides what is read."""
+    if pydantic_models.mentions_model(value_type):
+        return not all(map(_is_alike, _leaves(value_type)))
+    return any(typing.get_origin(each) is not None for each in members(value_type)) and reads_by_own_code(value_type)
 
 
 def _leaves(hint: Any) -> Iterator[Any]:

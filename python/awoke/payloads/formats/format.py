@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from awoke._native import Decoders
 from awoke.errors import AwokeError, ConfigError, EncodeError
 from awoke.payloads.formats import pydantic_models
+from awoke.payloads.formats.class_fields import is_same
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas, loading
 from awoke.payloads.secret_fields import unmarked
@@ -342,7 +343,7 @@ def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schem
             return value.encode() if isinstance(value, str) else write(value), ()
 
         return encode_plain
-    encode = said.within(default).encoder(topic, part, schemas)
+    encode: Encode = said.within(default).encoder(topic, part, schemas)
     if said.is_encrypted:
         return encode
     return lambda value: (value, ()) if isinstance(value, bytes) else encode(value)
@@ -355,6 +356,29 @@ def refusing_values(topic: str) -> Encode:
         raise EncodeError(f"the format of topic {topic!r} is declared with direction='read', and writes nothing")
 
     return refuse
+
+
+def proving(encode: Encode, read: Callable[[bytes], Any], name: str, begin: int = 0) -> Encode:
+    """Returns an encoder that reads again what it has written: whether that is equal depends on the value.
+
+    `name` is the format's, for errors. The payload begins at `begin`.
+    """
+
+    def encode_proved(value: Any) -> Payload:
+        data, headers = encode(value)
+        try:
+            found = read(data[begin:])
+            is_for_class = isinstance(value, Mapping) and not isinstance(found, Mapping)
+            is_read = is_for_class or is_same(found, value)
+        except Exception as error:
+            problem = f"it can't be read again: {error}"
+        else:
+            if is_read:
+                return data, headers
+            problem = "what is written would be read as another value"
+        raise EncodeError(f"a value of type {type(value).__qualname__} can't be written as {name}: {problem}")
+
+    return encode_proved
 
 
 def _plain_encoder(default: Format) -> Encode:

@@ -11,7 +11,13 @@ import msgspec
 
 from awoke.errors import ConfigError, EncodeError
 from awoke.payloads.formats import pydantic_models
-from awoke.payloads.formats.class_fields import has_fields, has_named_union, is_same, private_in
+from awoke.payloads.formats.class_fields import (
+    has_fields,
+    has_named_union,
+    is_same,
+    private_in,
+    reads_by_own_code,
+)
 from awoke.payloads.formats.json_types import check_readable
 from awoke.payloads.formats.json_values import NULL, OFFSET, doubts_about, unwritable
 from awoke.payloads.formats.model_round_trips import round_trip
@@ -61,7 +67,7 @@ def _class_writer(kind: type, write: Write, is_one_way: bool) -> Write:
         except TypeError as error:
             return _failing(f"it can't be read again: {error}")
     doubts = doubts_about(kind)
-    if doubts.has_derived and not is_one_way:
+    if (doubts.has_derived or reads_by_own_code(kind)) and not is_one_way:
         write = _proved_writer(write, kind)
     return _checked_writer(write, doubts.nulls, doubts.has_times)
 

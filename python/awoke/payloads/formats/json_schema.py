@@ -98,12 +98,16 @@ class JsonSchemaFormat(RegistryFormat):
         def encode(value: Any) -> Payload:
             return before + write(value), headers
 
+        if validate is None:
+            return encode
+        check = validate
+
         def encode_valid(value: Any) -> Payload:
             data = write(value)
-            validate(msgspec.json.decode(data))
+            check(msgspec.json.decode(data))
             return before + data, headers
 
-        return encode if validate is None else encode_valid
+        return encode_valid
 
     def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schema of the type."""

@@ -197,6 +197,33 @@ class Doubling(pydantic.BaseModel):
         return 2 * value
 
 
+@dataclasses.dataclass
+class Grown:
+    id: int
+
+    def __post_init__(self) -> None:
+        self.id += 1
+
+
+@dataclasses.dataclass
+class Checked:
+    id: int
+
+    def __post_init__(self) -> None:
+        assert self.id > 0
+
+
+@dataclasses.dataclass
+class Left:
+    id: int
+    state: int = dataclasses.field(default=3, init=False)
+
+
+def changed(value: Left) -> Left:
+    value.state = 9
+    return value
+
+
 @attrs.define
 class Private:
     _id: int
@@ -273,6 +300,10 @@ ROWS = [
     Row("pydantic: `SecretStr`", Secret, Secret(password=pydantic.SecretStr("x"))),
     Row("pydantic: excluded field", Excluded, Excluded(id=7)),
     Row("pydantic: validator that changes the value again", Doubling, Doubling.model_construct(id=7)),
+    Row("`__post_init__` that checks the value", Checked, Checked(7)),
+    Row("`__post_init__` that changes the value again", Grown, Grown(7)),
+    Row("list of such", list[Grown], [Grown(7)]),
+    Row("dataclass: field that is no argument, changed", Left, changed(Left(7))),
     Row("attrs: field with an underscore", Private, Private(7)),
 ]
 
