@@ -309,7 +309,11 @@ class CutClient:
         watch = threading.Timer(self._timeout_s, self._on_time_up)
         watch.name, watch.daemon = "awoke-registry-time", True
         watch.start()
-        parts = {"headers": request.headers, "content": request.content, "extensions": {"trace": self._on_event}}
+        parts: dict[str, Any] = {
+            "headers": request.headers,
+            "content": request.content,
+            "extensions": {"trace": self._on_event},
+        }
         try:
             with self._client.stream(*request[:2], **parts) as answer:
                 yield answer
