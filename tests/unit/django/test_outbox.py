@@ -74,7 +74,11 @@ def test_middleware_of_outgoing_messages_sees_them() -> None:
 def test_a_value_for_an_encrypted_topic_is_encrypted_in_its_row(value: Any, by: str) -> None:
     app, keys = DjangoApp("shop"), {"a": b"k" * 32}
     patients = app.topic("patients", value=awoke.encrypted(dict, keys=keys, current="a"))
-    headers = {"awoke-encryption-key": b"a", "awoke-encryption-version": b"2", "tenant": "x"}
+    headers: dict[str, bytes | str | None] = {
+        "awoke-encryption-key": b"a",
+        "awoke-encryption-version": b"2",
+        "tenant": "x",
+    }
     with transaction.atomic():
         outbox.send(app, patients if by == "object" else "patients", value, headers=headers)
         row = OutboxMessage.objects.get()
@@ -98,7 +102,7 @@ def test_an_encrypted_value_leaves_the_outbox_so_and_is_read(mock_cluster: MockC
     with awoke.Reader(patients, bootstrap_servers=mock_cluster.bootstrap_servers) as reader:
         (message,) = reader.read_until_end(WITHIN_S)
         assert message.value == {"name": "Ada"}
-        assert b"Ada" not in message.raw_value
+        assert b"Ada" not in (message.raw_value or b"Ada")
 
 
 def test_a_value_that_cannot_be_encoded_writes_no_row() -> None:
