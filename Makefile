@@ -165,6 +165,7 @@ audit: .venv/dev ## Ask about known weaknesses of all dependencies, as they are 
 	if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check advisories sources || failed=1; \
 	elif cargo audit --version >/dev/null 2>&1; then cargo audit || failed=1; \
 	else echo "could not run for Rust: install cargo-deny or cargo-audit"; failed=1; fi; \
+	$(BIN)/python packaging/openssl_advisories.py || failed=1; \
 	if command -v pip-audit >/dev/null; then pip-audit --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" || failed=1; \
 	else echo "could not run for Python: install pip-audit"; failed=1; fi; exit $$failed
 

@@ -113,6 +113,30 @@ def test_a_small_message_of_json_takes_no_long_time(schema: Any, value: Any, wor
     assert time.process_time() - began_s < 5
 
 
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+TWICE = [{"n": n} for n in range(20_000)] + [{"n": 5}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"$schema": NEWEST, "properties": {"x": {"$schema": DRAFT_4, "uniqueItems": True}}}, {"x": TWICE}),
+        ({"$schema": NEWEST, "uniqueItems": True, "properties": {"x": {"$ref": "#"}}}, {"x": TWICE}),
+        ({"$schema": NEWEST, "pattern": "^(a+)+$", "properties": {"x": {"$ref": "#"}}}, {"x": "a" * 5_000 + "!"}),
+        (
+            {"$schema": DRAFT_4, "properties": {"x": {"$schema": NEWEST, "pattern": "^(a+)+$"}}},
+            {"x": "a" * 5_000 + "!"},
+        ),
+    ],
+    ids=["another draft", "the schema in itself", "a pattern", "a newer draft"],
+)
+def test_parts_of_a_schema_with_a_draft_of_their_own_are_bounded_as_well(schema: Any, value: Any) -> None:
+    began_s = time.process_time()
+    with pytest.raises(ValueError, match=r"breaks the rule .(uniqueItems|pattern)"):
+        read("JSON", schema, json.dumps(value).encode())
+    assert time.process_time() - began_s < 5
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "is_right"),
     [

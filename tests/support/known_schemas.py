@@ -18,6 +18,8 @@ class KnownSchemas(Schemas):
         self.subjects: list[str] = []
         """Those for which a schema was asked, in order."""
         self.has_guids = has_guids
+        self.of_subjects: dict[str, list[Schema]] = {}
+        """The schemas of subjects that do not have all."""
         self.referred: dict[Schema, dict[str, Schema]] = {}
 
     def by_id(self, number: int | str) -> RegisteredSchema:
@@ -34,6 +36,9 @@ class KnownSchemas(Schemas):
         if schema not in self.known:
             self.known.append(schema)
         return self._registered(schema, self.known.index(schema) + 1)
+
+    def has(self, subject: str, schema: Schema) -> bool:
+        return schema in self.of_subjects.get(subject, self.known)
 
     def references(self, schema: Schema) -> dict[str, Schema]:
         return self.referred.get(schema, {})

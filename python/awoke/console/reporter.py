@@ -251,8 +251,8 @@ class Reporter(Extension):
 
     def send(
         self, topic: str, value: bytes | None, key: bytes, timeout_s: float, headers: Sequence[tuple[str, bytes]] = ()
-    ) -> None:
-        """Sends a record and waits until the brokers have it. Blocks up to `timeout_s`.
+    ) -> int:
+        """Sends a record, waits until the brokers have it, and returns its offset. Blocks up to `timeout_s`.
 
         Raises:
             AwokeError: They do not have it.
@@ -260,7 +260,9 @@ class Reporter(Extension):
         producer = self._producer
         if producer is None:
             raise ClosedError("the console of this process is closed")
-        producer.produce(topic, value, key=key, headers=headers, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s)
+        return (
+            producer.produce(topic, value, key=key, headers=headers, timeout_s=QUEUE_TIMEOUT_S).wait(timeout_s).offset
+        )
 
     def _report(self, producer: Producer) -> None:
         """Sends the records that wait, and a report unless the last one is still under way. Does not block."""

@@ -6,6 +6,7 @@ It finds what does not fit, too, because fastavro's errors do not say it: they q
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 import decimal
 import sys
@@ -29,6 +30,13 @@ PLAIN: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 """The types of JSON that the plain types of Avro take. A bool is no number."""
+PREFERRED: dict[type, tuple[str, ...]] = {
+    str: ("string",),
+    int: ("int", "long", "double", "float"),
+    float: ("double", "float"),
+    bool: ("boolean",),
+}
+"""The types of a union that take a type of JSON before others, which read it as something else."""
 BITS = {"int": 31, "long": 63}
 FLOATS_MAX = {"float": 3.4028234663852886e38, "double": sys.float_info.max}
 """The greatest numbers; fastavro writes greater ones as infinite."""
@@ -82,12 +90,33 @@ class _Fitting:
             return None
         if len(kinds) == 1:
             return self.of(value, kinds[0], at)
+        fits = {**self._that_fit(value, kinds, at), **self._that_is_named(value, kinds, at)}
+        name = next((each for each in PREFERRED.get(type(value), ()) if each in fits), None)
+        if name is None and len(fits) > 1:
+            text = f"{place(at)} fits several types of its union ({', '.join(fits)})"
+            raise ValueError(f'{text}; write a pair with the name of one, as in ["{next(iter(fits))}", …]')
+        if not fits:
+            raise misfit(value, _name_of(schema), at)
+        name = name or next(iter(fits))
+        return name, fits[name]
+
+    def _that_fit(self, value: Any, kinds: list[Any], at: str) -> dict[str, Any]:
+        """Returns the value as each type of a union takes it, by the names of the types."""
+        fits = {}
         for each in kinds:
-            try:
-                return self.of(value, each, at)
-            except ValueError:
-                continue
-        raise misfit(value, _name_of(schema), at)
+            with contextlib.suppress(ValueError):
+                fits[name_in_union(each)] = self.of(value, each, at)
+        return fits
+
+    def _that_is_named(self, value: Any, kinds: list[Any], at: str) -> dict[str, Any]:
+        """Returns the second of a pair as the type takes it that the first one names, by that name.
+
+        Raises:
+            ValueError: It does not fit that type.
+        """
+        if not isinstance(value, list) or len(value) != 2:
+            return {}
+        return {each: self.of(value[1], kind, at) for kind in kinds if (each := name_in_union(kind)) == value[0]}
 
     def _record(self, value: dict[str, Any], schema: dict[str, Any], at: str) -> dict[str, Any]:
         fields = {each["name"]: each for each in schema["fields"]}
@@ -99,6 +128,12 @@ class _Fitting:
             if name not in made and "default" not in field:
                 raise ValueError(f"field {inside(at, name)!r} ({_name_of(field['type'])}) is missing")
         return made
+
+
+def name_in_union(schema: Any) -> str:
+    """Returns the name of a type, which tells it from the others in a union: fastavro takes it beside the value."""
+    kind = schema if isinstance(schema, str) else schema.get("name", schema["type"])
+    return str(kind)
 
 
 def _leaf(value: Any, schema: Any, at: str) -> Any:

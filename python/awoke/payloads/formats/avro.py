@@ -25,8 +25,8 @@ from awoke.payloads.formats.avro_reader import (
 from awoke.payloads.formats.avro_resolution import AvroSchema
 from awoke.payloads.formats.avro_scalars import unqualified
 from awoke.payloads.formats.avro_writer import writer_for
-from awoke.payloads.formats.class_fields import class_of, has_named_union, is_same
-from awoke.payloads.formats.format import Description, Direction, Encode, Payload
+from awoke.payloads.formats.class_fields import class_of, has_named_union, reads_by_own_code
+from awoke.payloads.formats.format import Description, Direction, Encode, Payload, proving
 from awoke.payloads.formats.model_round_trips import check_round_trip, models_in, round_trip
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.registry import wire_format
@@ -73,7 +73,8 @@ class AvroFormat(RegistryFormat):
         self._own = own
         """The schema of each class; of None where values are dicts."""
         self._names = {} if any(map(is_untyped, own)) else avro_types.named_classes(value_type)
-        self._is_sure = all(round_trip(each).is_sure for each in models_in(value_type))
+        is_sure = all(round_trip(each).is_sure for each in models_in(value_type))
+        self._is_sure = is_sure and not any(map(reads_by_own_code, own))
 
     def description(self) -> Description:
         """Returns the schemas of the classes."""
@@ -130,7 +131,7 @@ class AvroFormat(RegistryFormat):
 
         if self._direction == "write" or self._is_sure:
             return encode
-        return proving(encode, self.reader(registered, schemas), len(before))
+        return proving(encode, self.reader(registered, schemas), "Avro", len(before))
 
     def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schemas of the classes."""
@@ -188,6 +189,10 @@ def avro(
     if schema is not None and len(kinds) > 1:
         raise ConfigError("awoke.avro: schema= is the schema of one type, not of a union", "value")
     own = {kind: _own(kind, schema, namespace, direction) for kind in kinds}
+    names = [each.name for each in own.values() if each.name is not None]
+    if len(set(names)) < len(names):
+        text = f"awoke.avro: two classes of the union are records of one name ({', '.join(sorted(names))})"
+        raise ConfigError(f"{text}, by which they would be told apart; give the classes other names", "value")
     return AvroFormat(value_type, own, subject, wire, direction)
 
 
@@ -213,26 +218,6 @@ def _own(kind: Any, schema: str | dict[str, Any] | None, namespace: str | None, 
         return Own(document, text, found.root)
     except (TypeError, ValueError, KeyError, fastavro.schema.SchemaParseException) as error:
         raise ConfigError(f"awoke.avro({getattr(kind, '__qualname__', kind)}): {error}", "value") from None
-
-
-def proving(encode: Encode, read: Read, begin: int) -> Encode:
-    """Returns an encoder that reads again what it has written: whether that is equal depends on the value."""
-
-    def encode_proved(value: Any) -> Payload:
-        data, headers = encode(value)
-        try:
-            found = read(data[begin:])
-            is_for_class = isinstance(value, Mapping) and not isinstance(found, Mapping)
-            is_read = is_for_class or is_same(found, value)
-        except Exception as error:
-            problem = f"it can't be read again: {error}"
-        else:
-            if is_read:
-                return data, headers
-            problem = "what is written would be read as another value"
-        raise EncodeError(f"a value of type {type(value).__qualname__} can't be written as Avro: {problem}")
-
-    return encode_proved
 
 
 def parsed(registered: RegisteredSchema, schemas: Schemas) -> AvroSchema:

@@ -161,6 +161,16 @@ def classes_in(hint: Any) -> list[Any]:
     return list(found)
 
 
+def reads_by_own_code(hint: Any) -> bool:
+    """Tells whether code of a class in a type may change what is read. Models of pydantic's are not looked at."""
+    try:
+        kinds = [class_of(kind) for kind in classes_in(hint)]
+    except (TypeError, NameError):  # The type of a field is not defined.
+        return False
+    names = ("__post_init__", "__attrs_post_init__")
+    return any(hasattr(kind, name) for kind in kinds if not pydantic_models.is_model(kind) for name in names)
+
+
 def takes_class(hint: Any, kind: type) -> bool:
     """Tells whether a value of a class may be one of a type: of a class with fields only that class, of others any."""
     for member in members(hint):

@@ -23,8 +23,8 @@ from awoke.payloads.formats.format import (
     Format,
     Headers,
     Payload,
+    decoder_of,
     format_of,
-    reader_of,
     type_of,
     writer_of,
 )
@@ -106,30 +106,47 @@ class EncryptedFormat(Format):
 
     def check_loaded(self, topic: str, part: Part, schemas: Schemas) -> None:
         """As the format inside does it; checks that the current key is there, too."""
-        self._current_cipher()
+        self._current_cipher(self._current if isinstance(self._current, str) else self._current())
         format_of(self._inside, self._default).check_loaded(topic, part, schemas)
 
     def decoder(self, topic: str, part: Part, schemas: Schemas) -> Decode:
         """Returns the function that decrypts a value, and decodes it then."""
         _check_part(topic, part)
-        decode = reader_of(format_of(self._inside, self._default), topic, part, schemas)
-
+        inner = format_of(self._inside, self._default)
+        decode = decoder_of(inner, topic, part, schemas)
+        reads_headers = inner.reads_headers
         bind = Binding(self._topic or topic, binds_key=self.binds_key)
-        alone, read = bind.alone, self._decrypted
+        ready: dict[bytes | None, tuple[Any, bytes]] = BoundedDict(Counts())
+        """The ciphers, and what they are bound to, of values that are bound to their topic only; by the header."""
 
         def decrypt(data: bytes, headers: Headers, key: bytes | None = None) -> Any:
             said = dict(headers)  # The last header of a name counts, as for the format inside.
+            found = ready.get(said.get(HEADER))
+            if found is not None and said.get(VERSION_HEADER) == VERSION and said.get(SCHEMA_HEADER) is None:
+                try:
+                    data = found[0].decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], found[1])
+                except Exception:  # `opened` says what is wrong.
+                    data = opened(data, said, key)
+            else:
+                data = opened(data, said, key)
+            if decode is None:
+                return data
+            return decode(data, headers) if reads_headers else decode(data)
+
+        def opened(data: bytes, said: Mapping[str, bytes | None], key: bytes | None) -> bytes:
             name = said.get(HEADER)
-            if name is not None:
-                version, schema = said.get(VERSION_HEADER), said.get(SCHEMA_HEADER)
-                bound = alone.get(name) if version == VERSION and schema is None else None
-                if bound is None:
-                    self._check_version(version)
-                    bound = name if version is None else bind(name, schema, key)
-                return decode(read(name, data, bound), headers)
-            if self._accepts_plain:
-                return decode(data, headers)
-            raise ValueError(f"the value is not encrypted: there is no header {HEADER!r}")
+            if name is None:
+                if self._accepts_plain:
+                    return data
+                raise ValueError(f"the value is not encrypted: there is no header {HEADER!r}")
+            version, schema = said.get(VERSION_HEADER), said.get(SCHEMA_HEADER)
+            self._check_version(version)
+            cipher = self._cipher_of(name)
+            bound = name if version is None else bind(name, schema, key)
+            decrypted = self._decrypted(cipher, name, data, bound)
+            if version is not None and schema is None and not self.binds_key:
+                ready[name] = cipher, bound
+            return decrypted
 
         return decrypt
 
@@ -137,18 +154,25 @@ class EncryptedFormat(Format):
         """Returns the function that encodes a value, and encrypts it with the current key."""
         _check_part(topic, part)
         encode = writer_of(self._inside, topic, part, self._default, schemas)
+        current, binds_key = self._current, self.binds_key
+        bind = Binding(self._topic or topic, binds_key=binds_key)
+        ready: dict[str, tuple[Any, bytes, bytes, Any]] = BoundedDict(Counts())
+        """The ciphers of keys, the ids in headers, what values are bound to if only to their topic, and the headers."""
 
-        bind = Binding(self._topic or topic, binds_key=self.binds_key)
-        alone, version = bind.alone, (VERSION_HEADER, VERSION)
+        def prepared(name: str) -> tuple[Any, bytes, bytes, Any]:
+            cipher, said = self._current_cipher(name), name.encode()
+            found = ready[name] = (cipher, said, bind(said, None, None), ((HEADER, said), (VERSION_HEADER, VERSION)))
+            return found
 
         def encrypt(value: Any, key: bytes | str | None = None) -> Payload:
-            cipher, name = self._current_cipher()
+            name = current if isinstance(current, str) else current()
+            cipher, said, bound, marks = ready.get(name) or prepared(name)
             data, headers = encode(value)
-            bound = None if headers else alone.get(name)
-            if bound is None:
-                bound = bind(name, dict(headers).get(SCHEMA_HEADER), key.encode() if isinstance(key, str) else key)
+            if headers or binds_key:
+                bound = bind(said, dict(headers).get(SCHEMA_HEADER), key.encode() if isinstance(key, str) else key)
+                marks = (*headers, *marks)
             nonce = urandom(NONCE_BYTES)
-            return nonce + cipher.encrypt(nonce, data, bound), (*headers, (HEADER, name), version)
+            return nonce + cipher.encrypt(nonce, data, bound), marks
 
         return encrypt
 
@@ -168,24 +192,28 @@ class EncryptedFormat(Format):
         elif version != VERSION:
             raise ValueError("the value is encrypted in a way that this version of awoke does not know")
 
-    def _current_cipher(self) -> tuple[Any, bytes]:
-        """Returns the cipher for what is sent, and the id of its key."""
-        name = self._current if isinstance(self._current, str) else self._current()
+    def _current_cipher(self, name: str) -> Any:
+        """Returns the cipher for what is sent, by the id of its key."""
         cipher = self._keys.cipher(name)
         if cipher is None:
             raise EncodeError(f"the current key {name!r} is not there; check keys= and current=")
-        return cipher, name.encode()
+        return cipher
 
-    def _decrypted(self, key_name: bytes, data: bytes, bound: bytes) -> bytes:
+    def _cipher_of(self, key_name: bytes) -> Any:
+        """Returns the cipher of a key by its header."""
         name = name_of(key_name)
         cipher = self._keys.cipher(name)
         if cipher is None:
             raise ValueError(f"the value is encrypted with the key {name!r}, which is not given; say it in keys=")
+        return cipher
+
+    def _decrypted(self, cipher: Any, key_name: bytes, data: bytes, bound: bytes) -> bytes:
         if len(data) < NONCE_BYTES + TAG_BYTES:
             raise ValueError("the bytes end within the encrypted value")
         try:
             decrypted: bytes = cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], bound)
         except self._invalid:
+            name = name_of(key_name)
             text = f"the value was changed, or encrypted for another topic, or with another key than {name!r}"
             raise ValueError(text) from None
         return decrypted
@@ -254,21 +282,9 @@ class Binding:
 
     def __init__(self, topic: str, *, binds_key: bool) -> None:
         self._topic, self._binds_key = topic.encode(), binds_key
-        self.alone: dict[bytes, bytes] = BoundedDict(Counts())
-        """Of values that are bound to their topic only, by the id of their key."""
 
     def __call__(self, name: bytes, schema: bytes | None, key: bytes | None) -> bytes:
         """Returns it for the id of a key, the header that names a schema, and the message's key."""
-        if schema is not None or self._binds_key:
-            return self._made(name, schema, key)
-        found = self.alone.get(name)
-        if found is None:
-            found = self._made(name, None, None)
-            if len(name) <= KEY_ID_MAX:
-                self.alone[name] = found
-        return found
-
-    def _made(self, name: bytes, schema: bytes | None, key: bytes | None) -> bytes:
         keys = [] if key is None or not self._binds_key else [key]
         schemas = [] if schema is None else [schema]
         counts = bytes((self._binds_key, len(keys), len(schemas)))

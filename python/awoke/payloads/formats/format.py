@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from awoke._native import Decoders
 from awoke.errors import AwokeError, ConfigError, EncodeError
 from awoke.payloads.formats import pydantic_models
+from awoke.payloads.formats.class_fields import is_same
 from awoke.payloads.registry.schema import Part
 from awoke.payloads.registry.schemas import Schemas, loading
 from awoke.payloads.secret_fields import unmarked
@@ -313,7 +314,7 @@ def encoder_of(said: Any, topic: str, part: Part, default: Format, schemas: Sche
     The producer writes any value in its default format, but as a key it takes only bytes and text.
     """
     if isinstance(said, Format):
-        return _checked(said.within(default).encoder(topic, part, schemas), topic, part)
+        return _checked(said.within(default).encoder(topic, part, schemas), topic, part, with_key=said.binds_key)
     if said in (None, bytes, str, bytes | None, str | None):
         return None
     typed = default.of(said)
@@ -333,8 +334,17 @@ def writer_of(said: Any, topic: str, part: Part, default: Format, schemas: Schem
     if is_format and said.binds_key:
         text = f"topic {topic!r}: a format that binds values to their key can't be inside of another one"
         raise ConfigError(text, "value")
-    encode = said.within(default).encoder(topic, part, schemas) if is_format else _plain_encoder(default)
-    if is_format and said.is_encrypted:
+    if not is_format:
+        write = default.encode
+
+        def encode_plain(value: Any) -> Payload:
+            if isinstance(value, bytes):
+                return value, ()
+            return value.encode() if isinstance(value, str) else write(value), ()
+
+        return encode_plain
+    encode: Encode = said.within(default).encoder(topic, part, schemas)
+    if said.is_encrypted:
         return encode
     return lambda value: (value, ()) if isinstance(value, bytes) else encode(value)
 
@@ -348,23 +358,61 @@ def refusing_values(topic: str) -> Encode:
     return refuse
 
 
+def proving(encode: Encode, read: Callable[[bytes], Any], name: str, begin: int = 0) -> Encode:
+    """Returns an encoder that reads again what it has written: whether that is equal depends on the value.
+
+    `name` is the format's, for errors. The payload begins at `begin`.
+    """
+
+    def encode_proved(value: Any) -> Payload:
+        data, headers = encode(value)
+        try:
+            found = read(data[begin:])
+            is_for_class = isinstance(value, Mapping) and not isinstance(found, Mapping)
+            is_read = is_for_class or is_same(found, value)
+        except Exception as error:
+            problem = f"it can't be read again: {error}"
+        else:
+            if is_read:
+                return data, headers
+            problem = "what is written would be read as another value"
+        raise EncodeError(f"a value of type {type(value).__qualname__} can't be written as {name}: {problem}")
+
+    return encode_proved
+
+
 def _plain_encoder(default: Format) -> Encode:
     encode = default.encode
     return lambda value: (value.encode() if isinstance(value, str) else encode(value), ())
 
 
-def _checked(encode: Encode, topic: str, part: Part) -> Encode:
-    def encode_value(value: Any, *key: Any) -> Payload:
+def _checked(encode: Encode, topic: str, part: Part, *, with_key: bool = False) -> Encode:
+    """Returns an encoder whose errors are awoke's; it takes the message's key only `with_key`, which costs time."""
+
+    def encode_value(value: Any) -> Payload:
         try:
-            return encode(value, *key)
+            return encode(value)
         except AwokeError:
             raise
         except Exception as error:
-            # Not the library's own text, nor the error itself: fastavro's quotes the value, and errors are logged.
-            kind, why = type(value).__qualname__, type(error).__name__
-            where = str(error).rpartition(" on field ")[2] if " on field " in str(error) else ""
-            at = f" at field {where!r}" if where.isidentifier() else ""
-            text = f"a {part} of type {kind} can't be written for topic {topic!r}: {why}{at}"
-            raise EncodeError(text) from None
+            failure = _failed(value, error, topic, part)
+        raise failure
 
-    return encode_value
+    def encode_with_key(value: Any, key: Any = None) -> Payload:
+        try:
+            return encode(value, key)
+        except AwokeError:
+            raise
+        except Exception as error:
+            failure = _failed(value, error, topic, part)
+        raise failure
+
+    return encode_with_key if with_key else encode_value
+
+
+def _failed(value: Any, error: Exception, topic: str, part: Part) -> EncodeError:
+    # Not the library's own text, nor the error itself: fastavro's quotes the value, and errors are logged.
+    kind, why = type(value).__qualname__, type(error).__name__
+    where = str(error).rpartition(" on field ")[2] if " on field " in str(error) else ""
+    at = f" at field {where!r}" if where.isidentifier() else ""
+    return EncodeError(f"a {part} of type {kind} can't be written for topic {topic!r}: {why}{at}")

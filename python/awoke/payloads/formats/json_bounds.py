@@ -15,6 +15,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from awoke._native import LinearPattern
+from awoke.preconditions.extras import needs
 
 TEXT_MAX = 100_000
 """The longest text that a pattern is searched in."""
@@ -29,8 +30,10 @@ class TooCostly(ValueError):
     """A value, or a pattern, that would take too long."""
 
 
-def bounded(jsonschema: Any, validator: Any) -> Any:
-    """Returns a class of jsonschema's validators with these bounds."""
+@functools.lru_cache(maxsize=64)
+def bounded(validator: Any) -> Any:
+    """Returns a class of jsonschema's validators with these bounds. They hold for parts of other drafts, too."""
+    jsonschema = needs("jsonschema", "registry")
     error = jsonschema.exceptions.ValidationError
     known = validator.VALIDATORS
 
@@ -74,7 +77,22 @@ def bounded(jsonschema: Any, validator: Any) -> Any:
         "patternProperties": pattern_properties,
         "additionalProperties": additional_properties,
     }
-    return jsonschema.validators.extend(validator, {name: each for name, each in own.items() if name in known})
+    made = jsonschema.validators.extend(validator, {name: each for name, each in own.items() if name in known})
+    evolve_unbounded = made.evolve
+
+    def evolve(self: Any, **changes: Any) -> Any:
+        # jsonschema looks up a class of its own for each part that has a `$schema`, also for the whole schema again.
+        found = evolve_unbounded(self, **changes)
+        return found if type(found) is made else _bounded_copy(found)
+
+    made.evolve = evolve
+    return made
+
+
+def _bounded_copy(validator: Any) -> Any:
+    kind: Any = type(validator)
+    fields = needs("attrs", "registry").fields(kind)
+    return bounded(kind)(**{field.alias: getattr(validator, field.name) for field in fields if field.init})
 
 
 def check_patterns(documents: Iterable[Any]) -> None:

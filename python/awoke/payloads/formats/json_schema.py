@@ -17,7 +17,7 @@ from awoke.payloads.formats.json_validation import validator, validator_class
 from awoke.payloads.formats.model_round_trips import check_round_trip
 from awoke.payloads.formats.registry_formats import Read, RegistryFormat, check_kind
 from awoke.payloads.registry import wire_format
-from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name
+from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema, SubjectName, topic_name, topic_record_name
 from awoke.payloads.registry.schemas import Schemas, Wanted
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -33,12 +33,16 @@ class JsonSchemaFormat(RegistryFormat):
         subject: SubjectName,
         wire: wire_format.Wire,
         direction: Direction = "both",
+        *,
+        accepts_other_subjects: bool = False,
     ) -> None:
         super().__init__(value_type, subject, wire, direction)
         self._own = own
         """The schema that the program has; None: the subject's latest."""
         self._schema = None if own is None else Schema(standard_json.dumps(own), "JSON")
         self._decode = None if is_untyped(value_type) else json.json_decoder(value_type)
+        self._is_of_topic = self._decode is None and not accepts_other_subjects
+        """True if a subject of its topic must have the schema of a message: it is all that checks the value."""
 
     def description(self) -> Description:
         """Returns the schema that the program has."""
@@ -58,6 +62,24 @@ class JsonSchemaFormat(RegistryFormat):
 
         return read
 
+    def check_subject(self, registered: RegisteredSchema, topic: str, part: Part, schemas: Schemas) -> None:
+        """Refuses a schema that no subject of the topic has, where the schema alone says what a value must be.
+
+        Otherwise the sender of a message chooses among all schemas of the registry, of which some allow anything.
+        """
+        if not self._is_of_topic:
+            return
+        check_kind(registered, "JSON")
+        document = standard_json.loads(registered.schema.text)
+        title = document.get("title") if isinstance(document, dict) else None
+        name = title if isinstance(title, str) and title else None
+        names = (topic_name, topic_record_name, self._subject) if name else (topic_name,)
+        subjects = list(dict.fromkeys(each(topic, part, name) for each in names))
+        if not any(schemas.has(subject, registered.schema) for subject in subjects):
+            said = " or ".join(map(repr, subjects))
+            remedy = "register it there, or say accepts_other_subjects=True"
+            raise ValueError(f"schema {registered.id} is of another subject than {said}; {remedy}")
+
     def writer(self, value: Any, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes JSON; it validates where the registry's schema is not the program's own."""
         kind: Any = type(value)
@@ -74,12 +96,18 @@ class JsonSchemaFormat(RegistryFormat):
             write = json.proved_writer(self.value_type)
 
         def encode(value: Any) -> Payload:
+            return before + write(value), headers
+
+        if validate is None:
+            return encode
+        check = validate
+
+        def encode_valid(value: Any) -> Payload:
             data = write(value)
-            if validate is not None:
-                validate(msgspec.json.decode(data))
+            check(msgspec.json.decode(data))
             return before + data, headers
 
-        return encode
+        return encode_valid
 
     def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schema of the type."""
@@ -95,12 +123,15 @@ def json_schema(
     subject: SubjectName = topic_name,
     wire: wire_format.Wire = "prefix",
     direction: Direction = "both",
+    accepts_other_subjects: bool = False,
 ) -> JsonSchemaFormat:
     """Returns the format of values that are written as JSON, with JSON Schemas of the registry.
 
     A type of msgspec's or pydantic's is checked by its own library, which is faster. None: values are dicts, lists and
-    plain values, and each is validated by the schema of its message. `schema` is the program's own; left out, it is
-    made of the type. `subject`, `wire` and `direction` are as in `awoke.avro`.
+    plain values, and each is validated by the schema of its message, which a subject of its topic must have
+    (`orders-value`, `orders-Title`, or that of `subject`). With `accepts_other_subjects` any schema of the registry
+    will do: for a route that reads dead letters, or a copy of a topic under another name. `schema` is the program's
+    own; left out, it is made of the type. `subject`, `wire` and `direction` are as in `awoke.avro`.
 
     Raises:
         ConfigError: JSON can't be read as the type, or it can't read what it writes; the schema is no JSON Schema;
@@ -115,7 +146,9 @@ def json_schema(
             own = schema_of(value_type, direction) if own is None else own
         if own is not None:
             validator_class(own).check_schema(own)
-        return JsonSchemaFormat(value_type, own, subject, wire, direction)
+        return JsonSchemaFormat(
+            value_type, own, subject, wire, direction, accepts_other_subjects=accepts_other_subjects
+        )
     except ConfigError:
         raise
     except Exception as error:  # jsonschema's, msgspec's and pydantic's, of which not all may be installed.

@@ -34,7 +34,7 @@ def validator(registered: RegisteredSchema, schemas: Schemas) -> Validate:
     kind = validator_class(schema)
     references = schemas.references(registered.schema)
     check_patterns([schema, *(json.loads(each.text) for each in references.values())])
-    made = bounded(jsonschema, kind)(schema, registry=referred(schema, references, kind))
+    made = bounded(kind)(schema, registry=referred(schema, references, kind))
     unresolvable = needs("referencing", "registry").exceptions.Unresolvable
 
     def validate(value: Any) -> None:

@@ -8,10 +8,17 @@ from typing import Any
 import msgspec
 
 from awoke.errors import ConfigError, EncodeError
-from awoke.payloads.formats.class_fields import classes_in, fields_of, private_in
-from awoke.payloads.formats.format import Decode, Description, Encode, Format, Payload
+from awoke.payloads.formats.class_fields import (
+    classes_in,
+    fields_of,
+    has_fields,
+    members,
+    private_in,
+    reads_by_own_code,
+)
+from awoke.payloads.formats.format import Decode, Description, Encode, Format, Payload, proving
 from awoke.payloads.formats.json_types import check_readable
-from awoke.payloads.formats.json_values import unwritable
+from awoke.payloads.formats.json_values import doubts_about, unwritable
 from awoke.payloads.formats.model_round_trips import models_in
 from awoke.payloads.formats.unquoted import unquoting
 from awoke.payloads.registry.schema import Part
@@ -52,7 +59,10 @@ class MessagePackFormat(Format):
 
     def encoder(self, topic: str, part: Part, schemas: Schemas) -> Encode:
         """Returns the function that writes MessagePack."""
-        return _encode_times if _has_times(self.value_type) else lambda value: (_encode(value), ())
+        encode: Encode = _encode_times if _has_times(self.value_type) else lambda value: (_encode(value), ())
+        if self.value_type is None or not _depends_on_value(self.value_type):
+            return encode
+        return proving(encode, self.decoder(topic, part, schemas), "MessagePack")
 
 
 def msgpack(value_type: Any = None) -> MessagePackFormat:
@@ -89,6 +99,12 @@ def _has_times(value_type: Any) -> bool:
     """Tells whether there may be a time of a day in values of a type: it is written as text, as in JSON."""
     hints = [value_type, *(field.hint for kind in classes_in(value_type) for field in fields_of(kind))]
     return value_type is None or any(word in str(hint) for hint in hints for word in ("time", "Any", "~", "object"))
+
+
+def _depends_on_value(value_type: Any) -> bool:
+    """Tells whether a value must be read again to know that it is read as it was written."""
+    kinds = [kind for kind in members(value_type) if has_fields(kind)]
+    return reads_by_own_code(value_type) or any(doubts_about(kind).has_derived for kind in kinds)
 
 
 def _encode_times(value: Any) -> Payload:

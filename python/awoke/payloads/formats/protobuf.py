@@ -64,6 +64,9 @@ class ProtobufFormat(RegistryFormat):
         indexes = next((indexes for indexes, found in places.items() if found == name), None)
         if indexes is None:
             raise EncodeError(f"schema {registered.id} of subject {subject!r} has no message {name}")
+        if (field := protobuf_schemas.misread_in(registered.schema.text, self._descriptor)) is not None:
+            text = f"schema {registered.id} of subject {subject!r} reads the field {field} as another type"
+            raise EncodeError(f"{text} than {self._class.__qualname__} writes; register the schema of the class")
         before, headers = self.framing(registered, part, wire_format.write_indexes(indexes))
         return lambda value: (before + protobuf_classes.encode(value), headers)
 

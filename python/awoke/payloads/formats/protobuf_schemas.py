@@ -41,6 +41,61 @@ def _of_description(data: bytes) -> dict[Indexes, str]:
     return dict(_described(file.message_type, (), file.package))
 
 
+WIDER = {
+    "TYPE_INT32": ("TYPE_INT64",),
+    "TYPE_UINT32": ("TYPE_UINT64", "TYPE_INT64"),
+    "TYPE_SINT32": ("TYPE_SINT64",),
+    "TYPE_ENUM": ("TYPE_INT32", "TYPE_INT64"),
+    "TYPE_STRING": ("TYPE_BYTES",),
+}
+"""The types that read each value of another as it was written."""
+
+
+def misread_in(text: str, descriptor: Any) -> str | None:
+    """Returns a field of a message that a reader with this schema would read as another value; None if there is none.
+
+    Fields that the schema lacks are not read. Only a serialized description is compared, and not what it imports.
+    """
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    theirs, ours = (dict(_messages(each)) for each in (data, descriptor.file.serialized_pb))
+    seen, waiting = set[str](), [descriptor.full_name]
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in ours or name not in theirs:
+            continue
+        seen.add(name)
+        read = {field.number: field for field in theirs[name].field}
+        for field in ours[name].field:
+            if field.type_name:
+                waiting.append(field.type_name.lstrip("."))
+            if field.number in read and not _reads(read[field.number], field):
+                return f"{name}.{field.name}"
+    return None
+
+
+def _reads(reader: Any, writer: Any) -> bool:
+    kinds = [field.Type.Name(field.type) for field in (reader, writer)]
+    if (reader.label == reader.LABEL_REPEATED) != (writer.label == writer.LABEL_REPEATED):
+        return False
+    if kinds[0] == kinds[1]:
+        return bool(reader.type_name == writer.type_name)
+    return kinds[0] in WIDER.get(kinds[1], ())
+
+
+def _messages(data: bytes) -> Iterator[tuple[str, Any]]:
+    """Yields the messages of a serialized description, by their full names."""
+    file = needs("google.protobuf.descriptor_pb2", "protobuf").FileDescriptorProto.FromString(data)
+    waiting = [(file.package, message) for message in file.message_type]
+    while waiting:
+        scope, message = waiting.pop()
+        name = f"{scope}.{message.name}" if scope else message.name
+        yield name, message
+        waiting += [(name, each) for each in message.nested_type]
+
+
 def _described(messages: Any, outside: Indexes, scope: str) -> Iterator[tuple[Indexes, str]]:
     for index, message in enumerate(messages):
         name = f"{scope}.{message.name}" if scope else message.name

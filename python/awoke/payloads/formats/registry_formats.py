@@ -46,6 +46,13 @@ class RegistryFormat(Format):
         """
         raise NotImplementedError
 
+    def check_subject(self, registered: RegisteredSchema, topic: str, part: Part, schemas: Schemas) -> None:
+        """Checks that messages of a topic may have this schema; once for each. By default they may have any.
+
+        Raises:
+            ValueError: They may not. SchemaNeeded: What tells it is not loaded yet.
+        """
+
     def expected(self, topic: str, part: Part) -> Iterable[Wanted]:
         """Returns the schemas that values of the format's types are written by, where it knows them before a value."""
         return ()
@@ -80,7 +87,9 @@ class RegistryFormat(Format):
                 number, payload = int.from_bytes(data[1:5]), data[5:]
             read = readers.get(number)
             if read is None:
-                read = readers[number] = self.reader(schemas.by_id(number), schemas)
+                registered = schemas.by_id(number)
+                self.check_subject(registered, topic, part, schemas)
+                read = readers[number] = self.reader(registered, schemas)
             else:
                 counts.hits += 1
             return read(payload)

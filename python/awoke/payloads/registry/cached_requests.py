@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from graphlib import CycleError, TopologicalSorter
 
 from awoke.payloads.registry.cache import Key, SchemaCache, SchemaKey
-from awoke.payloads.registry.errors import RegistryRefused, SchemaNotFound
+from awoke.payloads.registry.errors import SchemaNotFound
 from awoke.payloads.registry.requests import Requests, Transport, Version
 from awoke.payloads.registry.schema import RegisteredSchema, Schema
 from awoke.payloads.registry.single_flight import SingleFlight
@@ -60,22 +60,25 @@ class CachedRequests(Requests):
         Of two versions under one name, the one that is nearer to the schema counts.
 
         Raises:
-            RegistryRefused: They refer to one another in a circle, or are too many.
+            SchemaNotFound: The registry does not have one; or they refer to one another in a circle, or are too many:
+            a message that names such a schema can't be read.
         """
         found: dict[str, Schema] = {}
         ahead = list(schema.schema.references if isinstance(schema, RegisteredSchema) else schema.references)
+        names = {each.name for each in ahead}
         for reference in ahead:  # It grows meanwhile.
+            if len(names) > REFERENCES_MAX:
+                raise SchemaNotFound(f"a schema refers to more than {REFERENCES_MAX} others; shorten the chain")
             if reference.name not in found:
                 found[reference.name] = (await self.version(reference.subject, reference.version)).schema
                 ahead += found[reference.name].references
-            if len(found) > REFERENCES_MAX:
-                raise RegistryRefused(f"a schema refers to more than {REFERENCES_MAX} others; shorten the chain")
+                names.update(each.name for each in found[reference.name].references)
         graph = {name: [each.name for each in its.references] for name, its in found.items()}
         try:
             return {name: found[name] for name in TopologicalSorter(graph).static_order()}
         except CycleError as error:
-            names = ", ".join(error.args[1])
-            raise RegistryRefused(f"schemas refer to one another in a circle: {names}; register them anew") from None
+            cycle = ", ".join(error.args[1])
+            raise SchemaNotFound(f"schemas refer to one another in a circle: {cycle}; register them anew") from None
 
     def renew_locks(self) -> None:
         """Makes new locks in a forked process: threads of the parent may have held the old ones."""

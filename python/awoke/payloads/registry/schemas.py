@@ -19,7 +19,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from awoke.errors import AwokeError, ConfigError
 from awoke.payloads.registry.cache import UNKNOWN_FOR_S, BoundedDict, Counts
-from awoke.payloads.registry.errors import RegistryRefused, SchemaNotFound
+from awoke.payloads.registry.errors import InvalidSchema, RegistryRefused, SchemaNotFound
 from awoke.payloads.registry.schema import Reference, RegisteredSchema, Schema
 from awoke.settings import Settings
 from awoke.waiting.clock import monotonic_s
@@ -92,6 +92,8 @@ class Schemas:
         self._referred: dict[Schema, Mapping[str, Schema]] = self.kept()
         self._missing: dict[Schema, tuple[float, SchemaNotFound]] = self.kept()
         """The schemas of which a reference is missing, and until when the registry is not asked again."""
+        self._of_subjects: dict[tuple[str, Schema], tuple[bool, float]] = self.kept()
+        """Whether a subject has a schema, and until when the registry is not asked again if not."""
         self._expected: list[Wanted] = []
         """The schemas that the formats need first."""
         _all.add(self)
@@ -193,6 +195,18 @@ class Schemas:
             raise SchemaNeeded(text, functools.partial(self._refer, schema, self.registry))
         return found
 
+    def has(self, subject: str, schema: Schema) -> bool:
+        """Tells whether a subject has a schema. One that it does not have is asked for again after 10 s.
+
+        Raises:
+            SchemaNeeded: It is not known yet.
+        """
+        is_there, until_s = self._of_subjects.get((subject, schema), (False, 0.0))
+        if not is_there and until_s <= monotonic_s():
+            text = f"the schemas of {subject!r} are not loaded from the registry yet"
+            raise SchemaNeeded(text, functools.partial(self._look_up, subject, schema, self.registry))
+        return is_there
+
     def expect(self, subject: str, schema: Schema | None = None, imports: tuple[Imported, ...] = ()) -> None:
         """Notes what `prefetch` loads: the latest version of a subject, or the schema that is to be written."""
         with self._lock:
@@ -257,6 +271,14 @@ class Schemas:
                 self._missing[schema] = (monotonic_s() + UNKNOWN_FOR_S, missing)
             raise
         self._keep(self._referred, schema, found, registry)
+
+    def _look_up(self, subject: str, schema: Schema, registry: SchemaRegistry) -> None:
+        try:
+            self._loaded(registry.look_up, subject, schema)
+            found = True, 0.0
+        except (SchemaNotFound, InvalidSchema):
+            found = False, monotonic_s() + UNKNOWN_FOR_S
+        self._keep(self._of_subjects, (subject, schema), found, registry)
 
     def _load(self, wanted: Wanted, registry: SchemaRegistry) -> None:
         if wanted not in self._written:

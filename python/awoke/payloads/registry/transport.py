@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +38,8 @@ except ImportError:
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+IDLE_MAX = 10
+"""The most clients that are kept for later requests."""
 ECHO_MIN = 8
 """The value of a header of the options is kept out of errors, if an answer repeats it and it is this long."""
 ANSWERS = (SchemaNotFound, SchemaIncompatible, InvalidSchema)
@@ -220,43 +223,123 @@ class HttpTransport:
 
 
 class BlockingTransport(HttpTransport):
-    """A transport for threads: its flows never suspend. Any thread; blocks."""
+    """A transport for threads: its flows never suspend. Any thread; blocks.
+
+    httpx2 bounds the time of each read, and an answer may come byte by byte. So each request has a client of its own
+    while it lasts, whose connection is shut down when the time of the request is up.
+    """
 
     def __init__(self, urls: str, options: RegistryOptions) -> None:
         super().__init__(urls, options)
         self._lock = threading.Lock()
-        self._client: httpx2.Client | None = None
-        """Made on first use; under the lock."""
+        self._idle: list[CutClient] = []
+        """Under the lock, as what follows."""
+        self._busy: set[CutClient] = set()
 
     async def exchange(self, request: HttpRequest) -> HttpAnswer:
         """Sends a request once. Blocks. See `HttpTransport.exchange`."""
         body = Body(request, self.timeout_s)
-        client = self._opened()
-        with self._failures(), client.stream(*request[:2], headers=request.headers, content=request.content) as answer:
-            for part in answer.iter_bytes():
-                body.add(part)
-            return HttpAnswer(answer.status_code, body.content(), answer.headers.get("location", ""))
+        client = self._taken()
+        try:
+            with self._failures(), client.stream(request) as answer:
+                for part in answer.iter_bytes():
+                    body.add(part)
+                return HttpAnswer(answer.status_code, body.content(), answer.headers.get("location", ""))
+        except Unanswered:
+            if client.is_late:
+                raise Unanswered(f"no answer within {self.timeout_s:g} s") from None
+            raise
+        finally:
+            self._give_back(client)
 
     def close(self) -> None:
         """Closes the connections. Closing again does nothing."""
         with self._lock:
             self.is_closed = True
-            client, self._client = self._client, None
-        if client is not None:
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for client in idle:
             client.close()
+        for client in busy:  # Their threads close them.
+            client.cut()
 
     def forget_parent(self) -> None:
         """Drops the parent's connections. See `HttpTransport.forget_parent`."""
         super().forget_parent()
-        self._lock, self._client = threading.Lock(), None
+        self._lock, self._idle, self._busy = threading.Lock(), [], set()
 
-    def _opened(self) -> httpx2.Client:
+    def _taken(self) -> CutClient:
         with self._lock:
             if self.is_closed:
                 raise closed_error()
-            if self._client is None:
-                self._client = httpx2.Client(verify=self._verify, timeout=self.timeout_s)
-            return self._client
+            client = self._idle.pop() if self._idle else CutClient(self._context(), self.timeout_s)
+            self._busy.add(client)
+            return client
+
+    def _give_back(self, client: CutClient) -> None:
+        with self._lock:
+            self._busy.discard(client)
+            if not self.is_closed and len(self._idle) < IDLE_MAX:
+                self._idle.append(client)
+                return
+        client.close()
+
+    def _context(self) -> Any:
+        if self._verify is True:  # Made once: that takes longer than a request.
+            self._verify = httpx2.create_ssl_context()
+        return self._verify
+
+
+class CutClient:
+    """A client for one request at a time, whose connection is cut when the time of that is up."""
+
+    def __init__(self, verify: Any, timeout_s: float) -> None:
+        self._client = httpx2.Client(verify=verify, timeout=timeout_s)
+        self._timeout_s = timeout_s
+        self._streams: dict[str, Any] = {}
+        """The connection to each server: it is used again, and only a new one is told of."""
+        self._server = ""
+        self.is_late = False
+        """True if the time of the last request was up."""
+
+    @contextlib.contextmanager
+    def stream(self, request: HttpRequest) -> Iterator[httpx2.Response]:
+        """Sends a request and gives its answer, of which the content is not read yet. Blocks."""
+        self._server, self.is_late = "/".join(request.url.split("/", 3)[:3]), False
+        watch = threading.Timer(self._timeout_s, self._on_time_up)
+        watch.name, watch.daemon = "awoke-registry-time", True
+        watch.start()
+        parts: dict[str, Any] = {
+            "headers": request.headers,
+            "content": request.content,
+            "extensions": {"trace": self._on_event},
+        }
+        try:
+            with self._client.stream(*request[:2], **parts) as answer:
+                yield answer
+        finally:
+            watch.cancel()
+            watch.join()
+
+    def cut(self) -> None:
+        """Shuts the connection down, so that a thread that reads it goes on. Any thread; does not block."""
+        stream = self._streams.get(self._server)
+        connection = None if stream is None else stream.get_extra_info("socket")
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)  # Not that of TLS, which the reader uses.
+
+    def close(self) -> None:
+        """Closes the connections. Not while a request is under way."""
+        self._client.close()
+
+    def _on_time_up(self) -> None:
+        self.is_late = True
+        self.cut()
+
+    def _on_event(self, name: str, info: dict[str, Any]) -> None:
+        if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._streams[self._server] = info["return_value"]
 
 
 class LoopTransport(HttpTransport):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 from typing import Any
 
 import fastavro
@@ -11,6 +12,12 @@ import pytest
 
 from awoke.cli.encoding.avro_values import fitting
 
+PLACED = {"type": "record", "name": "shop.Placed", "fields": [{"name": "id", "type": "long"}]}
+CANCELLED = {
+    "type": "record",
+    "name": "shop.Cancelled",
+    "fields": [{"name": "id", "type": "long"}, {"name": "why", "type": "string", "default": ""}],
+}
 LINE = {"type": "record", "name": "shop.Line", "fields": [{"name": "sku", "type": "string"}]}
 STATE = {"type": "enum", "name": "State", "symbols": ["OPEN", "PAID"]}
 DAY = {"type": "int", "logicalType": "date"}
@@ -43,7 +50,17 @@ def record(*types: Any) -> Any:
         (PRICE, 1.5, decimal.Decimal("1.5")),
         (["null", "bytes"], None, None),
         (["null", "bytes"], "/w==", b"\xff"),
-        (["long", "string"], "A1", "A1"),
+        (["long", "string"], "A1", ("string", "A1")),
+        (["null", "long", "string"], None, None),
+        (["double", "long"], 7, ("long", 7)),
+        (["float", "double"], 0.1, ("double", 0.1)),
+        (["bytes", "string"], "abcd", ("string", "abcd")),
+        (["bytes", "string"], ["bytes", "/w=="], ("bytes", b"\xff")),
+        ([DAY, "string"], "2026-01-01", ("string", "2026-01-01")),
+        ([DAY, "boolean"], "2026-01-01", ("int", NEW_YEAR.date())),
+        ([PLACED, CANCELLED], {"id": 7, "why": "x"}, ("shop.Cancelled", {"id": 7, "why": "x"})),
+        ([PLACED, CANCELLED], ["shop.Cancelled", {"id": 7}], ("shop.Cancelled", {"id": 7})),
+        ([PLACED, {"type": "map", "values": "long"}], {"x": 7}, ("map", {"x": 7})),
         ({"type": "map", "values": "bytes"}, {"x": "/w=="}, {"x": b"\xff"}),
         ({"type": "array", "items": LINE}, [{"sku": "A1"}], [{"sku": "A1"}]),
     ],
@@ -70,6 +87,14 @@ def test_a_value_becomes_what_fastavro_takes(kind: Any, value: Any, made: Any) -
         ({"type": "array", "items": LINE}, [{}], r"field 'a\[0\].sku' \(string\) is missing"),
         ({"type": "map", "values": LINE}, 7, "field 'a' takes map, not a number"),
         (LINE, None, "field 'a' takes the record shop.Line, not null"),
+        (
+            [PLACED, CANCELLED],
+            {"id": 7},
+            r"field 'a' fits several types of its union \(shop.Placed, shop.Cancelled\); "
+            r"write a pair with the name of one, as in \[\"shop.Placed\", …\]",
+        ),
+        ([PLACED, CANCELLED], ["shop.Cancelled", {"id": "Anna"}], "field 'a.id' takes long, not text"),
+        (["bytes", DAY], "no base64!", "field 'a' takes bytes as base64 or date, not text"),
         ("float", -1e39, "field 'a' is a number that is too large for float"),
         ("double", 10**400, "field 'a' is a number that is too large for double"),
         ("long", 1.5, "field 'a' takes long, not a number with a fraction"),
@@ -102,4 +127,14 @@ def test_an_object_fits_a_record_or_a_map_only() -> None:
     with pytest.raises(ValueError, match="it takes string, not an object"):
         fitting("string")({"id": 1})
     union = fastavro.parse_schema([LINE, {"type": "map", "values": "long"}])
-    assert fitting(union)({"id": 1}) == {"id": 1}
+    assert fitting(union)({"id": 1}) == ("map", {"id": 1})
+
+
+@pytest.mark.parametrize("value", [{"a": ["shop.Cancelled", {"id": 7}]}, {"a": {"id": 7, "why": "x"}}])
+def test_a_record_of_a_union_is_written_as_the_one_that_is_meant(value: Any) -> None:
+    schema = record([PLACED, CANCELLED])
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, fitting(schema)(value))
+    stream.seek(0)
+    read: Any = fastavro.schemaless_reader(stream, schema, None, return_record_name=True)
+    assert read["a"][0] == "shop.Cancelled"

@@ -16,6 +16,7 @@ import msgspec
 import pydantic
 import pytest
 
+import awoke
 from awoke.payloads.formats.avro_reader import plain_converter
 from awoke.payloads.formats.avro_resolution import AvroSchema
 from awoke.payloads.formats.avro_types import named_classes, schema_of
@@ -129,3 +130,9 @@ def test_two_classes_of_one_name_are_refused() -> None:
     kind = msgspec.defstruct("Both", [("one", Attrs), ("two", other())])
     with pytest.raises(TypeError, match="two classes are named Attrs"):
         schema_of(kind)
+
+
+def test_two_classes_of_one_name_are_refused_in_a_union() -> None:
+    one, other = (msgspec.defstruct("Order", [("id", int)], module=module) for module in ("shop", "store"))
+    with pytest.raises(awoke.ConfigError, match=r"records of one name \(Order, Order\).*other names"):
+        awoke.avro(one | other)

@@ -66,6 +66,25 @@ def test_dicts_are_validated_by_the_schema_of_the_message() -> None:
         form.encoder(*VALUES, schemas)({"id": "x"})
 
 
+def test_a_message_chooses_only_among_the_schemas_of_its_topic() -> None:
+    anything, named = of_json({}), of_json({"title": "Order", "type": "object"})
+    schemas, value = KnownSchemas(STRICT, anything, named), b'{"id": "x"}'
+    schemas.of_subjects = {"orders-value": [STRICT], "free-value": [anything], "orders-Order": [named], "Free": [named]}
+    event = [("ce_specversion", b"1.0"), ("ce_id", b"1"), ("ce_type", b"x"), ("ce_source", b"/y")]
+    for form in (awoke.json_schema(), awoke.cloudevents(awoke.json_schema())):
+        with pytest.raises(ValueError, match=r"schema 2 is of another subject than 'orders-value'; .*accepts_other"):
+            decoded(form, schemas, b"\0\0\0\0\2" + value, event)
+    assert decoded(awoke.json_schema(), schemas, b"\0\0\0\0\3" + value) == {"id": "x"}
+    assert decoded(awoke.json_schema(accepts_other_subjects=True), schemas, b"\0\0\0\0\2" + value) == {"id": "x"}
+    schemas.of_subjects["orders-Order"] = []
+    with pytest.raises(ValueError, match="than 'orders-value' or 'orders-Order'"):
+        decoded(awoke.json_schema(), schemas, b"\0\0\0\0\3" + value)
+    schemas.of_subjects["Order"] = [named]
+    form = awoke.json_schema(subject=awoke.registry.record_name)
+    assert decoded(form, schemas, b"\0\0\0\0\3" + value) == {"id": "x"}
+    assert decoded(awoke.json_schema(Order), schemas, b'\0\0\0\0\2{"id":7}') == Order(7)
+
+
 def test_a_typed_value_is_validated_where_the_registry_has_another_schema() -> None:
     schemas = KnownSchemas(of_json({"type": "object", "properties": {"id": {"maximum": 5}}}))
     encode = awoke.json_schema(Order).encoder(*VALUES, schemas)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2
 
 import awoke
 from awoke.payloads.formats.protobuf import imports
 from awoke.payloads.registry import Schema
 from awoke.payloads.registry.schema import Part
 from tests.support.known_schemas import KnownSchemas
-from tests.support.protobuf_classes import SHOP_TEXT, Amount, Line, Note, Order
+from tests.support.protobuf_classes import FIELD, SHOP_TEXT, Amount, Line, Note, Order
 
 VALUES: tuple[str, Part] = ("orders", "value")
 SHOP = Schema(SHOP_TEXT, "PROTOBUF")
@@ -67,6 +69,37 @@ def test_a_schema_without_the_message_is_an_error_of_the_sender() -> None:
         awoke.protobuf(Line).encoder(*VALUES, KnownSchemas(empty))(Line(sku="a"))
     with pytest.raises(awoke.EncodeError, match="is no Line"):
         awoke.protobuf(Line).encoder(*VALUES, KnownSchemas(SHOP))(Order())
+
+
+def registered_as(**kinds: str) -> Schema:
+    """Returns a schema of `shop.Line` that has these types of fields, `repeated` by a star."""
+    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    line = file.message_type.add(name="Line")
+    for number, (name, kind) in enumerate(kinds.items(), 1):
+        label = FIELD.LABEL_REPEATED if kind.endswith("*") else FIELD.LABEL_OPTIONAL
+        line.field.add(name=name, number=number, type=FIELD.Type.Value(f"TYPE_{kind.rstrip('*')}"), label=label)
+    return Schema(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_right"),
+    [
+        ({"sku": "STRING", "more": "INT64"}, True),
+        ({"code": "BYTES"}, True),
+        ({}, True),
+        ({"sku": "INT64"}, False),
+        ({"sku": "STRING*"}, False),
+    ],
+)
+def test_a_message_is_not_written_for_a_schema_that_reads_another_value(kinds: Any, is_right: bool) -> None:
+    encode = awoke.protobuf(Line).encoder(*VALUES, KnownSchemas(registered_as(**kinds)))
+    if is_right:
+        assert encode(Line(sku="a"))[0].endswith(Line(sku="a").SerializeToString())
+    else:
+        with pytest.raises(
+            awoke.EncodeError, match=r"reads the field shop\.Line\.sku as another type than Line writes"
+        ):
+            encode(Line(sku="a"))
 
 
 def test_imported_files_are_schemas_of_their_own() -> None:

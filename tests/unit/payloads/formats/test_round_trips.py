@@ -23,6 +23,7 @@ from confluent_kafka.schema_registry import Schema as TheirSchema
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ import awoke
 from awoke.payloads.formats.by_type import BY_TYPE
 from awoke.payloads.formats.format import decoder_of, encoder_of, format_of
 from awoke.payloads.registry.schema import Part, RegisteredSchema, Schema
+from tests.support.generated_messages import kinds, values_of
 from tests.support.generated_types import Built, types
 from tests.support.known_schemas import KnownSchemas
 
@@ -52,6 +54,9 @@ OPTIONS: Any = {"return_record_name": True}
 Read = Callable[[bytes], Any]
 
 
+THEIR_OPTIONS = {"use.deprecated.format": False}
+
+
 class AllSchemas(KnownSchemas):
     """A registry that takes every schema."""
 
@@ -70,6 +75,24 @@ def test_fuzz_what_is_sent_is_what_is_read(data: st.DataObject) -> None:
     values = data.draw(st.lists(built.values, min_size=1, max_size=VALUES_MAX))
     for name, make in FORMATS.items():
         check(name, make, built, values)
+
+
+@settings(max_examples=EXAMPLES or 150, phases=(Phase.generate, Phase.shrink) if EXAMPLES else (Phase.generate,))
+@given(data=st.data())
+def test_fuzz_messages_of_protobuf_are_read_as_they_were_sent(data: st.DataObject) -> None:
+    kind, parts = data.draw(kinds())
+    schemas, form = AllSchemas(), awoke.protobuf(kind)
+    encode: Any = encoder_of(form, *VALUES, BY_TYPE, schemas)
+    decode: Any = decoder_of(form, *VALUES, schemas)
+    plain: Any = decoder_of(format_of(kind, BY_TYPE), *VALUES, schemas)
+    write, read = ProtobufSerializer(kind, REGISTRY, THEIR_OPTIONS), ProtobufDeserializer(kind, THEIR_OPTIONS, REGISTRY)
+    for value in data.draw(st.lists(values_of(kind, parts), min_size=1, max_size=VALUES_MAX // 3)):
+        ours, theirs = encode(value)[0], write(value, AT)
+        assert theirs is not None
+        found = [decode(ours, []), decode(ours[:5] + theirs[5:], []), read(theirs[:5] + ours[5:], AT)]
+        found += [plain(BY_TYPE.encode(value)), plain(value.SerializeToString()), kind.FromString(ours[7:])]
+        wanted = value.SerializeToString(deterministic=True)  # Messages with a NaN are not equal to themselves.
+        assert all(type(each) is kind and each.SerializeToString(deterministic=True) == wanted for each in found)
 
 
 def check(name: str, make: Any, built: Built, values: list[Any]) -> int:

@@ -12,7 +12,6 @@ import pytest
 from awoke.payloads.registry import (
     Reference,
     RegisteredSchema,
-    RegistryRefused,
     RegistryUnavailable,
     Schema,
     SchemaNotFound,
@@ -237,13 +236,20 @@ def test_of_two_versions_under_one_name_the_nearer_counts() -> None:
 
 def test_references_in_a_circle_are_refused() -> None:
     transport = Answers({"GET /subjects/a/versions/1": referring("b"), "GET /subjects/b/versions/1": referring("a")})
-    with pytest.raises(RegistryRefused, match="in a circle: "):
+    with pytest.raises(SchemaNotFound, match="in a circle: "):
         drive(client(transport).references(Schema("{}", references=(Reference("a", "a", 1),))))
 
 
 def test_references_without_an_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REFERENCES_MAX", 5)
     transport = Answers({f"GET /subjects/{n}/versions/1": referring(str(n + 1)) for n in range(10)})
-    with pytest.raises(RegistryRefused, match="more than 5 others"):
+    with pytest.raises(SchemaNotFound, match="more than 5 others"):
         drive(client(transport).references(Schema("{}", references=(Reference("0", "0", 1),))))
-    assert len(transport.sent) == 6
+    assert len(transport.sent) == 5
+
+
+def test_too_many_references_of_one_schema_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = Answers({"GET /subjects/0/versions/1": referring(*map(str, range(1, 1_000)))})
+    with pytest.raises(SchemaNotFound, match="more than 256 others"):
+        drive(client(transport).references(Schema("{}", references=(Reference("0", "0", 1),))))
+    assert len(transport.sent) == 1

@@ -18,6 +18,7 @@ from awoke.payloads.registry import (
     SchemaNotFound,
     SchemaRegistry,
 )
+from awoke.payloads.registry import schemas as module
 from awoke.payloads.registry.schemas import Imported, SchemaNeeded, Schemas, is_on_this_machine, load_here, loading
 from tests.support.processes import in_child
 
@@ -109,6 +110,29 @@ def test_a_schema_is_asked_for_once(registry: FakeRegistry) -> None:
     caught.value.load()
     assert [schemas.by_id(1).schema for _ in range(3)] == [OWN] * 3
     assert registry.asked == [("schema", 1)]
+
+
+def test_whether_a_subject_has_a_schema_is_asked_once_and_after_10_s_again_if_not(
+    registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(module, "monotonic_s", lambda: now[0])
+    schemas = schemas_of(registry)
+    registry.subjects["orders-value"] = [OWN]
+    with pytest.raises(SchemaNeeded, match="the schemas of 'orders-value' are not loaded"):
+        schemas.has("orders-value", OWN)
+    has: Any = loading(schemas.has)
+    assert [has("orders-value", OWN), has("orders-value", OWN), has("orders-value", OTHER), has("x", OWN)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert len(registry.asked) == 3
+    registry.subjects["x"] = [OWN]
+    assert not has("x", OWN)
+    now[0] += 11
+    assert has("x", OWN)
 
 
 def test_a_schema_that_the_registry_does_not_have_is_no_longer_needed(registry: FakeRegistry) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -30,6 +34,7 @@ from awoke.payloads.registry import (
 from awoke.payloads.registry.transport import MEDIA_TYPE, BlockingTransport, LoopTransport, addresses_of
 from awoke.waiting.drive import drive
 from tests.support.registry_stub import RegistryStub, Reply, unused_port
+from tests.support.waiting import WITHIN_S
 
 Send = Callable[..., Any]
 
@@ -119,6 +124,70 @@ def test_no_answer_in_time_is_unavailable(send: Send, stub: RegistryStub) -> Non
     stub.hang("GET", "/subjects")
     with pytest.raises(RegistryUnavailable, match=r"no answer within 0\.1 s"):
         send(stub.url, GET, timeout_s=0.1)
+
+
+@contextlib.contextmanager
+def dripping(head: bytes, drop: bytes, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Gives the address of a server that answers without an end: a drop at a time, until the client is gone."""
+
+    def drip(connection: socket.socket) -> None:
+        connection.recv(10_000)
+        connection.sendall(head)
+        connection.settimeout(0.01)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                if not connection.recv(1):
+                    return
+            connection.sendall(drop)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+                    opened.enter_context(connection)
+                    drip(connection if tls is None else opened.enter_context(tls.wrap_socket(connection, True)))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"{'http' if tls is None else 'https'}://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n"])
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_an_answer_that_comes_byte_by_byte_ends_in_time(send: Send, pki: Pki, head: bytes, is_tls: bool) -> None:
+    with (
+        dripping(head, b"x", pki.context if is_tls else None) as url,
+        pytest.raises(RegistryUnavailable, match=r"no (complete )?answer within 0\.3 s"),
+    ):
+        send(url, GET, timeout_s=0.3, **({"tls": Tls(ca=pki.ca)} if is_tls else {}))
+
+
+def test_a_connection_is_used_again_and_cut_if_its_second_answer_is_late(stub: RegistryStub) -> None:
+    stub.answer("GET", "/subjects", Reply(document=[]))
+    stub.hang("GET", "/x")
+    transport = BlockingTransport(stub.url, {"timeout_s": 3.0})
+    assert [drive(transport.send(*GET)) for _ in range(2)] == [[], []]
+    with pytest.raises(RegistryUnavailable, match=r"within 3 s"):
+        drive(transport.send("GET", "/x"))
+    assert drive(transport.send(*GET)) == []
+    transport.close()
+
+
+def test_a_blocking_request_is_interrupted_by_the_close(stub: RegistryStub) -> None:
+    stub.hang("GET", "/subjects")
+    transport = BlockingTransport(stub.url, {"timeout_s": WITHIN_S})
+    with ThreadPoolExecutor(1) as pool:
+        request = pool.submit(lambda: drive(transport.send(*GET)))
+        stub.requests.wait_for(1)
+        transport.close()
+        with pytest.raises(ClosedError):
+            request.result(WITHIN_S)
 
 
 def test_a_connection_that_ends_early_is_unavailable(send: Send, stub: RegistryStub) -> None:
