@@ -71,6 +71,11 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             set_at(&fields, &at)?;
             set!(fields, text);
         }
+        What::DeliveryLost { topic, code, text, messages } => {
+            fields.set_item("topic", &*topic)?;
+            set_code(&fields, code)?;
+            set!(fields, text, messages);
+        }
         What::JobOverdue(at) => set_partitions(&fields, &[at])?,
         What::CommitFailed { partitions, code, will_retry } => {
             set_code(&fields, code)?;

@@ -86,6 +86,17 @@ pub enum What {
         /// How that is known.
         text: String,
     },
+    /// Messages that were not delivered, and whose handles nobody has or has looked at.
+    DeliveryLost {
+        /// Their topic.
+        topic: Arc<str>,
+        /// librdkafka's code.
+        code: Code,
+        /// The error, as a handle would tell it.
+        text: String,
+        /// Their number.
+        messages: u64,
+    },
     /// Partitions that were given back in order: jobs done, offsets committed.
     Revoked(Vec<TopicPartition>),
     /// Partitions that were taken without asking; nothing could be committed.
@@ -164,6 +175,7 @@ impl What {
             Self::Shared { .. } => "group.shared",
             Self::OutputBlocked { .. } => "output.blocked",
             Self::OutputUnblocked { .. } => "output.unblocked",
+            Self::DeliveryLost { .. } => "delivery.lost",
             Self::Revoked(_) => "partitions.revoked",
             Self::Lost(_) => "partitions.lost",
             Self::JobOverdue(_) => "job.overdue",

@@ -11,7 +11,7 @@ import typer
 
 import awoke
 from awoke.cli.app_types import KeepSecrets, check_keeps, shown_by, types_of
-from awoke.cli.commands import group
+from awoke.cli.commands import Section, group
 from awoke.cli.options import BootstrapServers, Kafka, pairs
 from awoke.cli.output import say, say_json, show_table
 from awoke.cli.tail import line_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from awoke.console.explorer.parts import DecodedParts
     from awoke.payloads.decoding.registered import ShownPart
 
-app = group("table", "List the tables of an app, and read their rows.")
+app = group("table", "List the tables of an app, and read their rows.", Section.MESSAGES)
 
 OfApp = Annotated[
     str,

@@ -106,7 +106,7 @@ impl Connection {
         let budget = Arc::new(Budget::new(if messages_max == 0 { usize::MAX } else { messages_max }, bytes_max));
         let is_idempotent = native.effective("enable.idempotence")? == "true" && !is_transactional;
         let coalescing = options.report_coalescing;
-        let reports = Reports::new(Arc::clone(&client), Arc::clone(&budget), coalescing, is_idempotent, outputs);
+        let reports = Reports::new(Arc::clone(&client), Arc::clone(&budget), coalescing, kind, is_idempotent, outputs);
         let transactions =
             is_transactional.then(|| Transactions::new(Arc::clone(&client), end_txns, Arc::clone(&reports)));
         let thread = OwnThread::start("awoke-reports", "start the report thread", {

@@ -95,6 +95,9 @@ pub struct DeliveryHandle {
     is_awaited_by_loop: AtomicBool,
     /// The limit of waits without a time-out of their own; 0 for that of the settings.
     limit_ms: AtomicU32,
+    /// The answer was asked for, or is awaited: nobody else has to tell that the message was not delivered.
+    is_looked_at: AtomicBool,
+    has_failed: AtomicBool,
     completion: Completion<Report>,
 }
 
@@ -109,6 +112,8 @@ impl DeliveryHandle {
             is_served_for: AtomicBool::new(false),
             is_awaited_by_loop: AtomicBool::new(false),
             limit_ms: AtomicU32::new(0),
+            is_looked_at: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             completion: Completion::default(),
         }
     }
@@ -125,6 +130,7 @@ impl DeliveryHandle {
     /// Completes the handle.
     pub(super) fn complete(&self, report: Report) {
         let report = report.map_err(|code| self.note_failed(code));
+        self.has_failed.store(report.is_err(), Ordering::SeqCst);
         self.completion.complete(report);
         self.end_wait();
         self.end_wait_of_loop();
@@ -180,6 +186,7 @@ impl DeliveryHandle {
     /// Has a token posted to the mailbox of an event loop when the answer comes. The loop serves the producer's reports
     /// until then. Returns `false` if the answer is there. Does not block.
     pub fn await_on_loop(&self, mailbox: &Arc<Tokens>, token: u64) -> bool {
+        self.look();
         if !self.completion.register(Waker::Mailbox { mailbox: Arc::clone(mailbox), token }) {
             return false;
         }
@@ -239,12 +246,19 @@ impl DeliveryHandle {
     }
 
     /// Returns the completion, to wait on in other ways.
-    pub const fn completion(&self) -> &Completion<Report> {
+    pub fn completion(&self) -> &Completion<Report> {
+        self.look();
         &self.completion
+    }
+
+    /// Notes that somebody looks at the answer.
+    fn look(&self) {
+        self.is_looked_at.store(true, Ordering::SeqCst);
     }
 
     /// Returns the answer, if it has come. Does not block.
     pub fn result(&self) -> Option<Result<Delivery>> {
+        self.look();
         self.completion.get().map(|report| self.explain(report))
     }
 
@@ -279,6 +293,7 @@ impl DeliveryHandle {
     /// Begins a wait; `None` when the answer is there. The waker is woken when there may be something to do: see
     /// `Waiting`.
     pub fn begin_wait(&self, waker: Waker) -> Option<Waiting<'_>> {
+        self.look();
         if self.completion.is_done() {
             return None;
         }
@@ -298,7 +313,7 @@ impl DeliveryHandle {
     /// thread.
     pub fn wait_all(handles: &[Arc<Self>], timeout: Option<Duration>) -> bool {
         handles.iter().for_each(|handle| handle.begin_awaiting());
-        let are_done = Latch::wait_all(handles.iter().map(|handle| &handle.completion), &Deadline::after(timeout));
+        let are_done = Latch::wait_all(handles.iter().map(|handle| handle.completion()), &Deadline::after(timeout));
         if !are_done {
             handles.iter().for_each(|handle| handle.cancel_wait());
         }
@@ -334,5 +349,20 @@ impl DeliveryHandle {
     /// Returns the operation in words, for errors.
     pub fn operation(&self) -> String {
         format!("produce to {}", self.destination.topic)
+    }
+}
+
+impl Drop for DeliveryHandle {
+    /// Tells of a message that was not delivered, if nobody has looked at its answer and nobody can any more.
+    fn drop(&mut self) {
+        if !self.has_failed.load(Ordering::SeqCst) || self.is_looked_at.load(Ordering::SeqCst) {
+            return;
+        }
+        if self.check_process().is_ok()
+            && let Some(Err(code)) = self.completion.get()
+            && let Some(reports) = self.destination.reports.upgrade()
+        {
+            reports.note_lost(&self.destination.topic, code, &self.error(code));
+        }
     }
 }

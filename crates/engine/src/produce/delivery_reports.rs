@@ -27,13 +27,15 @@ use super::{Budget, DeliveryHandle, Report};
 use crate::Error;
 use crate::clock::{self, Deadline};
 use crate::events::What;
-use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Queue, Reported};
+use crate::kafka::{AccessFailure, Client, Code, EndedLinger, Kind, Queue, Reported};
 use crate::sync::thread_local;
 use crate::wake::{Leadership, LoopService, Parker, Place, Served, Tokens};
 
 thread_local! {
     /// Messages and bytes that were reported during this thread's present call: see `Reports::settle`.
     static REPORTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// This thread is within `Reports::settle`, which tells of lost messages at its end.
+    static IS_SETTLING: Cell<bool> = const { Cell::new(false) };
     /// The handle for which this thread, as the leader, serves reports.
     static SERVED_FOR: Cell<*const DeliveryHandle> = const { Cell::new(ptr::null()) };
 }
@@ -95,6 +97,8 @@ pub struct Reports {
     report_coalescing: Duration,
     /// True if messages are sent only after a broker has given the producer an id.
     is_idempotent: bool,
+    /// True if a message that fails makes its transaction fail.
+    is_transactional: bool,
     /// Counts records; wraps around.
     sent: AtomicU32,
     /// Finds partitions to which nothing can be written.
@@ -105,6 +109,16 @@ pub struct Reports {
     in_doubt: AtomicU32,
     /// Why the last one failed.
     last_failure: Mutex<Option<Error>>,
+    /// Messages that failed and whose handles nobody has looked at, to be told of.
+    lost: Mutex<Vec<Lost>>,
+}
+
+/// Messages of one topic that failed alike.
+struct Lost {
+    topic: Arc<str>,
+    code: Code,
+    text: String,
+    messages: u64,
 }
 
 impl Reports {
@@ -112,6 +126,7 @@ impl Reports {
         client: Arc<Client>,
         budget: Arc<Budget>,
         report_coalescing: Duration,
+        kind: Kind,
         is_idempotent: bool,
         outputs: Arc<Outputs>,
     ) -> Arc<Self> {
@@ -126,11 +141,13 @@ impl Reports {
             is_closing: AtomicBool::new(false),
             report_coalescing,
             is_idempotent,
+            is_transactional: kind == Kind::Transactional,
             sent: AtomicU32::new(0),
             outputs,
             failed: AtomicU32::new(0),
             in_doubt: AtomicU32::new(0),
             last_failure: Mutex::default(),
+            lost: Mutex::default(),
         });
         let serving = Arc::clone(&reports.serving);
         reports.queue.on_non_empty(move || serving.on_non_empty());
@@ -155,6 +172,28 @@ impl Reports {
         }
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes a message that failed and whose handle nobody has looked at. A transaction fails with it, which is told.
+    pub(super) fn note_lost(&self, topic: &Arc<str>, code: Code, error: &Error) {
+        if self.is_transactional {
+            return;
+        }
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        match lost.iter_mut().find(|lost| lost.code == code && lost.topic == *topic) {
+            Some(lost) => lost.messages += 1,
+            None => lost.push(Lost { topic: Arc::clone(topic), code, text: error.to_string(), messages: 1 }),
+        }
+        drop(lost);
+        if !IS_SETTLING.get() {
+            self.tell_lost();
+        }
+    }
+
+    fn tell_lost(&self) {
+        let lost = std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner));
+        let told = |Lost { topic, code, text, messages }| What::DeliveryLost { topic, code, text, messages };
+        self.tell(lost.into_iter().map(told).collect());
     }
 
     /// Returns why the last message failed that did.
@@ -347,7 +386,13 @@ impl Reports {
     /// Makes a call in which librdkafka may serve reports on this thread, and releases their budget: the thread may
     /// serve those of another connection next.
     pub(super) fn settle<T>(&self, call: impl FnOnce(&Client) -> T) -> T {
+        let failed = self.failed();
+        let was_settling = IS_SETTLING.replace(true);
         let outcome = call(&self.client);
+        IS_SETTLING.set(was_settling);
+        if self.failed() != failed {
+            self.tell_lost();
+        }
         let (messages, bytes) = REPORTED.take();
         if messages > 0 {
             self.budget.release(messages, bytes);

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 from awoke.errors import ConfigError
 from awoke.observe.broker_lines import BrokerLines
 from awoke.observe.events.catalogue import user_event
-from awoke.observe.events.clients import ClientError, ClientLog
+from awoke.observe.events.clients import ClientError, ClientLog, DeliveryLost
 from awoke.observe.events.event import Event
 from awoke.observe.events.group import OffsetsCommitted, PartitionsAssigned
 from awoke.observe.logs import keep_audible
@@ -23,6 +23,7 @@ from awoke.text.frames import from_user
 from awoke.text.printable import harmless, shown, text_of
 from awoke.text.secrets import without_userinfo
 from awoke.waiting.raised import report
+from awoke.waiting.time import monotonic_s
 
 logger = logging.getLogger("awoke.events")
 librdkafka_logger = logging.getLogger("awoke.librdkafka")
@@ -33,13 +34,32 @@ Subscribed = TypeVar("Subscribed", bound=Event)
 ALL = "*"
 
 
+LOST_LINE_S = 10.0
+"""Losses of one topic by one error are a line of the log at most as often."""
+
+
+class LostLines:
+    """Decides which losses of messages are lines of the log. Any thread."""
+
+    def __init__(self) -> None:
+        self._last_s: dict[tuple[str, int], float] = {}
+
+    def is_due(self, event: DeliveryLost) -> bool:
+        """Returns whether this loss is a line. Does not block."""
+        place, now_s = (event.topic, event.code), monotonic_s()
+        if now_s - self._last_s.get(place, -LOST_LINE_S) < LOST_LINE_S:
+            return False
+        self._last_s[place] = now_s
+        return True
+
+
 class Events:
     """The subscribers of one app, producer or reader, by the name of the event. Any thread may subscribe and emit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._subscribers: dict[str, list[Subscriber]] = {}
-        self._broker_lines = BrokerLines()
+        self._broker_lines, self._lost_lines = BrokerLines(), LostLines()
 
     @overload
     def subscribe(self, event: type[Subscribed], subscriber: Callable[[Subscribed], object]) -> Callable[[], None]: ...
@@ -85,7 +105,7 @@ class Events:
         """
         if isinstance(event, str):
             event = user_event(event, fields)
-        log(event, self._broker_lines)
+        log(event, self._broker_lines, self._lost_lines)
         self.tell(event)
 
     def tell(self, event: Event) -> None:
@@ -99,7 +119,7 @@ class Events:
                 report(error, logger, "a subscriber of %s failed", event.name)
 
 
-def log(event: Event, broker_lines: BrokerLines) -> None:
+def log(event: Event, broker_lines: BrokerLines, lost_lines: LostLines | None = None) -> None:
     """Writes an event to the log at its level. Any thread; does not block."""
     if logger.disabled:
         keep_audible()
@@ -110,6 +130,8 @@ def log(event: Event, broker_lines: BrokerLines) -> None:
     if isinstance(event, OffsetsCommitted | PartitionsAssigned) and broker_lines.is_return():
         logger.info("brokers answer again")
     is_repeated = isinstance(event, ClientError) and not event.is_fatal and not broker_lines.is_change(event)
+    if isinstance(event, DeliveryLost) and lost_lines is not None:
+        is_repeated = not lost_lines.is_due(event)
     write(event, logging.DEBUG if is_repeated else event.log_level)
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "ClientError",
     "ClientLog",
     "ClientStatistics",
+    "DeliveryLost",
     "OutputBlocked",
     "OutputUnblocked",
     "ProducerReplaced",
@@ -66,6 +67,33 @@ class ClientStatistics(Event, frozen=True, kw_only=True):
     name: ClassVar[str] = "client.statistics"
     client: str
     json: str
+
+
+class DeliveryLost(Event, frozen=True, kw_only=True):
+    """Messages were not delivered, and nobody has looked at their handles; debug where the log has such a line already.
+
+    A transaction that fails with its messages is `transaction.aborted` instead.
+    """
+
+    name: ClassVar[str] = "delivery.lost"
+    usual_level: ClassVar[int] = logging.ERROR
+    advice: ClassVar[str] = "send them again, if they matter; keep the handle of `produce`, and wait for it or await it"
+    counter: ClassVar[Counter | None] = Counter(
+        "awoke_lost_messages_total",
+        "Messages that were not delivered, and whose handles nobody has looked at.",
+        {"topic": "topic", "code": "code_name"},
+    )
+    client: str
+    topic: str
+    code: int
+    code_name: str
+    text: str
+    messages: int
+
+    @property
+    def increment(self) -> int:
+        """The number of messages."""
+        return self.messages
 
 
 class OutputBlocked(Event, frozen=True, kw_only=True):
