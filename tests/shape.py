@@ -63,7 +63,7 @@ def plan() -> list[Measure]:
     return [
         counted("rooms at the top of python/awoke", sorted(rooms), 22),
         Measure("floors", max(layers.floors(rooms).values()), 14),
-        Measure("arrows between rooms", sum(map(len, rooms.values())), 150),
+        Measure("arrows between rooms", sum(map(len, rooms.values())), 152),
         Measure("layers", len(layers.LAYERS), 8),
         counted("imports that point upward", (f"{module} imports {other}" for module, other in beyond), 0),
     ]

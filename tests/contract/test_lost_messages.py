@@ -1,4 +1,4 @@
-"""A message that is not delivered, and whose handle nobody has looked at, is told: an event, a counter, a line."""
+"""A message that is not delivered, and whose handle was not looked at, is told: an event, a counter, a line."""
 
 from __future__ import annotations
 

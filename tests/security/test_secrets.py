@@ -125,7 +125,7 @@ def planted() -> dict[str, Any]:
 def objects() -> list[Any]:
     """Everything that holds settings, with a canary in each."""
     kafka = planted() | {"sasl.oauthbearer.token.endpoint.url": ADDRESSES[0]}
-    settings = Settings(bootstrap_servers=f"user:{CANARY}@host:9092,http://{CANARY}@other", kafka=kafka)
+    settings = Settings(bootstrap_servers=f"user:{CANARY}@host:9092,user:{CANARY}@other:9092", kafka=kafka)
     address = ServiceAddress("calls", "replies", "group", "me", 1, 1, 1, CANARY.encode())
     return [
         settings,

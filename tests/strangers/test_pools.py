@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,8 @@ def test_each_process_has_a_pool_of_its_own(
         swarm.wait_for("started", 4)
         stop_all(runs)
     for run in runs:
-        wait_until(lambda run=run: not sessions(database, run.topic), f"{run.mode}: its sessions end", WITHIN_S)  # type: ignore[misc]
+        have_ended = partial(lambda topic: not sessions(database, topic), run.topic)
+        wait_until(have_ended, f"{run.mode}: its sessions end", WITHIN_S)
         assert "PoolTimeout" not in run.process.output
         with contextlib.closing(psycopg.connect(database.url)) as connection:
             rows = connection.execute("SELECT value FROM handled WHERE topic = %s", (run.topic,)).fetchall()

@@ -72,9 +72,9 @@ fn convert(py: Python<'_>, event: Event) -> PyResult<(String, &'static str, Boun
             set!(fields, text);
         }
         What::DeliveryLost { topic, code, text, messages } => {
-            fields.set_item("topic", &*topic)?;
+            let topic = &*topic;
             set_code(&fields, code)?;
-            set!(fields, text, messages);
+            set!(fields, topic, text, messages);
         }
         What::JobOverdue(at) => set_partitions(&fields, &[at])?,
         What::CommitFailed { partitions, code, will_retry } => {

@@ -86,7 +86,7 @@ pub enum What {
         /// How that is known.
         text: String,
     },
-    /// Messages that were not delivered, and whose handles nobody has or has looked at.
+    /// Messages that were not delivered, and whose handles were dropped or not looked at.
     DeliveryLost {
         /// Their topic.
         topic: Arc<str>,

@@ -88,7 +88,7 @@ class OpenTable(NamedTuple):
 @app.command("list")
 def list_tables(
     of_app: OfApp,
-    json: Annotated[bool, typer.Option("--json", help="Write a JSON document for each partition.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, one document per line.")] = False,
     bootstrap_servers: BootstrapServers = None,
     kafka: Kafka = None,
 ) -> None:

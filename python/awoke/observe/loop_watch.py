@@ -26,7 +26,7 @@ from awoke.text.frames import is_of_user, stack_text
 logger = logging.getLogger(__name__)
 
 BLOCKED_S = 0.5
-"""A call may keep a loop for so long."""
+"""The longest time for which a call may keep a loop."""
 LATE_S = 0.25
 """A watch that is itself later than this says nothing: the process did not get the processor."""
 PLACES_MAX = 1_000
@@ -42,7 +42,7 @@ class WatchedSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.wanted: threading.Event | None = None
-        """What is set when the loop next gets events; None if nobody waits for that."""
+        """What is set when the loop next gets events; None if no thread waits for that."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Waits for events."""

@@ -15,7 +15,6 @@ from awoke.observe.ledger import acting
 from awoke.payloads.message import Outgoing, ProduceOptions, Record, RecordOptions, record_of
 from awoke.payloads.topic_formats import TopicFormats
 from awoke.produce.middleware import Middleware, through
-from awoke.state.table import Table
 
 
 class Transaction:
@@ -105,14 +104,14 @@ class OpenEntry(Protocol):
 
     def produce(self, topic: str, value: Any, **options: Unpack[RecordOptions]) -> None: ...
     def submit(self, job: Job, offset: int | None) -> PendingStep: ...
-    def rows_of(self, tables: Iterable[Table[Any, Any]], job: Job) -> Mapping[str, JobRows]: ...
+    def rows_of(self, tables: Iterable[Any], job: Job) -> Mapping[str, JobRows]: ...
 
 
 class ConsumerTransaction:
     """The messages that a consumer sends for a batch, the rows that it writes meanwhile, and its progress; made by
     `Consumer.transaction`."""
 
-    def __init__(self, entry: OpenEntry, job: Job, tables: Sequence[Table[Any, Any]] = ()) -> None:
+    def __init__(self, entry: OpenEntry, job: Job, tables: Sequence[Any] = ()) -> None:
         self._entry: OpenEntry | None = entry
         self._job, self._tables = job, tables
         self._outer: Mapping[str, JobRows] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EXIT_CLEAN = 0
 EXIT_FAILED = 1
-"""The app stopped itself without `sys.exit()`, or no broker answered at its start. Of other commands: the command failed."""
+"""The app stopped itself without `sys.exit()`, or no broker answered at its start; a command failed."""
 EXIT_USAGE = 2
 """The command line is wrong."""
 EXIT_LATE = 3

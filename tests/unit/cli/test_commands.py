@@ -65,7 +65,7 @@ def test_help_is_where_hands_look_for_it() -> None:
         assert CliRunner().invoke(command_line(words), words, env=WIDE).output == long
     assert CliRunner().invoke(command_line(["help"]), ["help"], env=WIDE).output == help_of()
     done = CliRunner().invoke(command_line(["help", "tial"]), ["help", "tial"])
-    assert (done.exit_code, "Did you mean 'tail'?" in done.output) == (2, True)
+    assert (done.exit_code, "Did you mean 'tail'" in done.output) == (2, True)
 
 
 def every_command() -> dict[str, Any]:

@@ -179,7 +179,6 @@ def test_a_class_is_no_function() -> None:
 def test_a_function_that_nothing_would_await_is_refused(wrong: Any) -> None:
     app = awoke.App("app")
     decorators: list[Decorated] = [
-        app.background,
         app.before_fork,
         app.after_fork,
         app.outgoing,

@@ -69,7 +69,7 @@ def test_a_loop_ends_what_is_left_on_it() -> None:
         await anext(generator)
         asyncio.get_running_loop().run_in_executor(None, end_thread)
         try:
-            await asyncio.Event().wait()
+            await asyncio.get_running_loop().create_future()
         finally:
             told.append("task")
             gate.set()
@@ -85,7 +85,7 @@ def test_a_loop_closes_although_it_is_stopped_meanwhile() -> None:
 
     async def left() -> None:
         try:
-            await asyncio.Event().wait()
+            await asyncio.get_running_loop().create_future()
         finally:
             for _ in range(3):
                 asyncio.get_running_loop().stop()
@@ -104,7 +104,7 @@ def test_an_end_while_the_loop_closes_is_told_and_it_closes(kind: type[BaseExcep
 
     async def left() -> None:
         try:
-            await asyncio.Event().wait()
+            await asyncio.get_running_loop().create_future()
         finally:
             raise kind(3)
 
@@ -118,7 +118,7 @@ def test_an_error_of_a_task_that_was_left_is_logged(caplog: pytest.LogCaptureFix
 
     async def left() -> None:
         try:
-            await asyncio.Event().wait()
+            await asyncio.get_running_loop().create_future()
         finally:
             raise RuntimeError("at its end")
 

@@ -95,7 +95,7 @@ pub struct DeliveryHandle {
     is_awaited_by_loop: AtomicBool,
     /// The limit of waits without a time-out of their own; 0 for that of the settings.
     limit_ms: AtomicU32,
-    /// The answer was asked for, or is awaited: nobody else has to tell that the message was not delivered.
+    /// The answer was asked for, or is awaited: awoke does not have to tell that the message was not delivered.
     is_looked_at: AtomicBool,
     has_failed: AtomicBool,
     completion: Completion<Report>,
@@ -251,7 +251,7 @@ impl DeliveryHandle {
         &self.completion
     }
 
-    /// Notes that somebody looks at the answer.
+    /// Notes that its sender looks at the answer.
     fn look(&self) {
         self.is_looked_at.store(true, Ordering::SeqCst);
     }
@@ -353,7 +353,7 @@ impl DeliveryHandle {
 }
 
 impl Drop for DeliveryHandle {
-    /// Tells of a message that was not delivered, if nobody has looked at its answer and nobody can any more.
+    /// Tells of a message that was not delivered, if its answer was not looked at and can't be any more.
     fn drop(&mut self) {
         if !self.has_failed.load(Ordering::SeqCst) || self.is_looked_at.load(Ordering::SeqCst) {
             return;

@@ -109,7 +109,7 @@ pub struct Reports {
     in_doubt: AtomicU32,
     /// Why the last one failed.
     last_failure: Mutex<Option<Error>>,
-    /// Messages that failed and whose handles nobody has looked at, to be told of.
+    /// Messages that failed and whose handles were not looked at, to be told of.
     lost: Mutex<Vec<Lost>>,
 }
 
@@ -174,7 +174,7 @@ impl Reports {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes a message that failed and whose handle nobody has looked at. A transaction fails with it, which is told.
+    /// Notes a message that failed and whose handle was not looked at. A transaction fails with it, which is told.
     pub(super) fn note_lost(&self, topic: &Arc<str>, code: Code, error: &Error) {
         if self.is_transactional {
             return;

@@ -70,7 +70,7 @@ class ClientStatistics(Event, frozen=True, kw_only=True):
 
 
 class DeliveryLost(Event, frozen=True, kw_only=True):
-    """Messages were not delivered, and nobody has looked at their handles; debug where the log has such a line already.
+    """Messages were not delivered, and their handles were not looked at; debug where the log has such a line already.
 
     A transaction that fails with its messages is `transaction.aborted` instead.
     """
@@ -80,7 +80,7 @@ class DeliveryLost(Event, frozen=True, kw_only=True):
     advice: ClassVar[str] = "send them again, if they matter; keep the handle of `produce`, and wait for it or await it"
     counter: ClassVar[Counter | None] = Counter(
         "awoke_lost_messages_total",
-        "Messages that were not delivered, and whose handles nobody has looked at.",
+        "Messages that were not delivered, and whose handles were not looked at.",
         {"topic": "topic", "code": "code_name"},
     )
     client: str

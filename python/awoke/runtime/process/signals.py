@@ -122,7 +122,7 @@ def report_unfinished(server: AppRunner, otherwise: str, thread: threading.Threa
 
 
 def end_at_once(server: AppRunner, otherwise: str, thread: threading.Thread) -> None:
-    """Ends the process at a third signal, and logs what has not ended. A log that hangs does not hold it up for long."""
+    """Ends the process at a third signal, and logs what has not ended. A log that hangs does not hold it up long."""
     logs_it = threading.Thread(
         target=report_unfinished, args=(server, otherwise, thread), name="awoke-ending", daemon=True
     )

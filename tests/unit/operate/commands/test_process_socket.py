@@ -101,7 +101,7 @@ def test_a_message_that_fails_is_skipped(path: str, app: FakeApp) -> None:
 
 def test_the_threads_of_a_single_process_are_told(path: str, app: FakeApp, capsys: pytest.CaptureFixture[str]) -> None:
     show_threads("shop:app", socket=path, as_json=True)
-    assert msgspec.json.decode(capsys.readouterr().out) == [{"owner": "t[1]", "name": "flush", "started_at": "here"}]
+    assert msgspec.json.decode(capsys.readouterr().out) == {"owner": "t[1]", "name": "flush", "started_at": "here"}
     with pytest.raises(awoke.ConfigError, match="neither MODULE:APP nor a port"):
         show_threads("70000")
 

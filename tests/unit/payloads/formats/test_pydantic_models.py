@@ -124,7 +124,7 @@ def echo(order: Order) -> Order:
     return order
 
 app = awoke.App("app")
-app.on("orders", value=Order | None, output="out")(echo)
+app.on("orders", output="out")(echo)
 app.rpc.method(echo)
 assert encode(Order(1)) == b'{"id":1}'
 assert app.routes["orders"].value_format.decoder("orders", "value", app.schemas)(b'{"id":1}') == Order(1)

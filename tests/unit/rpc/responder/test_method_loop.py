@@ -152,7 +152,7 @@ def test_tasks_that_methods_have_left_are_cancelled_at_the_end() -> None:
     async def left() -> None:
         try:
             begun.set()
-            await asyncio.Event().wait()
+            await asyncio.get_running_loop().create_future()
         finally:
             told.add("cancelled")
 

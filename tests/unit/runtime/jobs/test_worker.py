@@ -297,7 +297,7 @@ def test_a_loop_asks_for_no_work_while_it_closes(loop: Loop) -> None:
 
         async def left() -> None:
             try:
-                await asyncio.Event().wait()
+                await asyncio.get_running_loop().create_future()
             finally:
                 before = loop.scheduler.asked
                 running.time = lambda: past_s() + LATER_S  # type: ignore[method-assign]
