@@ -46,13 +46,14 @@ def check_addresses(servers: str) -> None:
         scheme, has_scheme, rest = address.rpartition("://")
         found, wrong = ADDRESS.fullmatch(rest), ""
         if has_scheme and scheme.lower() not in PROTOCOLS:
-            wrong = f"has {scheme}://, which is no protocol of Kafka's"
+            host = rest.rpartition("@")[2].partition("/")[0]
+            wrong = f"is a URL; a broker's address is HOST:PORT, as in {host}"
         elif found is None:
-            wrong = "is not one address, and a comma stands between two"
+            wrong = "is not one address, and a comma stands between two: write host:port"
         elif (port := found[1]) is not None and not (port.isdecimal() and 0 < int(port) <= PORT_MAX):
-            wrong = f"needs a port from 1 to {PORT_MAX}"
+            wrong = f"needs a port from 1 to {PORT_MAX}: write host:port"
         if wrong:
-            text = f"setting 'bootstrap_servers': {address.rpartition('@')[2]!r} {wrong}: write host:port"
+            text = f"setting 'bootstrap_servers': {address.rpartition('@')[2]!r} {wrong}"
             raise ConfigError(text, "bootstrap_servers")
 
 

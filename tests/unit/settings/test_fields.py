@@ -108,7 +108,7 @@ def test_addresses_of_brokers_are_taken_as_librdkafka_takes_them(servers: str) -
 @pytest.mark.parametrize(
     ("servers", "text"),
     [
-        ("http://kafka:9092", "'http://kafka:9092' has http://, which is no protocol of Kafka's: write host:port"),
+        ("http://kafka:9092/", "'http://kafka:9092/' is a URL; a broker's address is HOST:PORT, as in kafka:9092"),
         ("a:9092,b:99999", "'b:99999' needs a port from 1 to 65535"),  # librdkafka took it for 34463.
         ("a:0", "needs a port"),
         ("a:", "needs a port"),
