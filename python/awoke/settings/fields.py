@@ -45,8 +45,8 @@ def check_addresses(servers: str) -> None:
     for address in filter(None, (each.strip() for each in servers.split(","))):
         scheme, has_scheme, rest = address.rpartition("://")
         found, wrong = ADDRESS.fullmatch(rest), ""
-        if has_scheme and scheme.lower() not in PROTOCOLS:
-            host = rest.rpartition("@")[2].partition("/")[0]
+        if has_scheme and scheme.lower() not in PROTOCOLS and "@" not in rest:  # A user is refused by the properties.
+            host = rest.partition("/")[0]
             wrong = f"is a URL; a broker's address is HOST:PORT, as in {host}"
         elif found is None:
             wrong = "is not one address, and a comma stands between two: write host:port"

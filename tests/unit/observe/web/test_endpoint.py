@@ -68,7 +68,7 @@ def get(endpoint: Endpoint, path: str) -> tuple[int, bytes]:
 
 def test_it_shows_metrics_threads_and_life(endpoint: Endpoint) -> None:
     assert get(endpoint, "/metrics") == (200, b"awoke_healthy 1.0\n")
-    assert json.loads(get(endpoint, "/threads")[1]) == {"owner": "t[0]", "name": "flush", "started_at": "here"}
+    assert json.loads(get(endpoint, "/threads")[1]) == [{"owner": "t[0]", "name": "flush", "started_at": "here"}]
     assert get(endpoint, "/live?verbose=1")[0] == 200
     assert get(endpoint, "/nothing")[0] == 404
 
