@@ -284,20 +284,28 @@ mod tests {
             prop_assert!(is_whole && metadata.len() <= METADATA_BYTES_MAX);
             let (note, earlier) = split_metadata(base, &metadata);
             prop_assert_eq!((note, &earlier.ranges, earlier.epoch), (Some("note"), &ranges, epoch));
-            prop_assert_eq!(write_metadata("note", base, &earlier.ranges, earlier.epoch).0, Some(metadata));
+            prop_assert_eq!(write_metadata("note", base, &earlier.ranges, earlier.epoch, 0).0, Some(metadata));
         }
     }
 
     #[test]
-    fn the_id_of_a_topic_stands_before_what_else_a_commit_says() {
+    fn the_id_of_a_topic_and_the_ends_of_changelogs_stand_before_what_else_a_commit_says() {
         let id = TopicId("4XwkzPZ3QeGVkUzXs/bE+w".into());
         for (rest, note) in [("", None), ("note", Some("note")), ("noteawoke:done=3.rAgM", Some("note"))] {
-            let text = with_topic(Some(&id), Some(rest.into())).expect("an id");
-            assert_eq!(split_topic(&text), (Some(id.clone()), rest));
-            assert_eq!(split_metadata(10, &text).0, note);
+            for rows in [vec![], vec![(u64::MAX, i64::MAX)], vec![(7, 0), (8, 9)]] {
+                for id in [None, Some(&id)] {
+                    let text = with_heads(id, &rows, Some(rest.into())).expect("a text");
+                    let (found, behind) = split_topic(&text);
+                    assert_eq!((found.as_ref(), split_rows(behind)), (id, (rows.clone(), rest)));
+                    assert_eq!(split_metadata(10, &text).0, note);
+                    let room = TOPIC_BYTES + bytes_of_rows(rows.len()) + rest.len();
+                    assert!(text.len() <= room, "{} of {room}", text.len());
+                }
+            }
         }
         assert_eq!(split_topic("note;"), (None, "note;"), "a commit of before");
-        assert_eq!(with_topic(None, None), None);
+        assert_eq!(split_rows("awoke:rows=x:1,7,:,9:9;note"), (vec![(9, 9)], "note"), "what is wrong is left out");
+        assert_eq!(with_heads(None, &[], None), None);
     }
 
     fn offsets(ranges: &[Range<i64>]) -> Vec<i64> {

@@ -161,7 +161,7 @@ impl TablePartition {
     /// Calls `read` with the committed value of a key; `None` where there is none. Blocks while others read or write.
     pub fn get<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let rows = self.rows();
-        self.fresh(rows.get(key)?, || now_ms()).map(read)
+        self.fresh(rows.get(key)?, now_ms).map(read)
     }
 
     /// Calls `read` with each committed row, in no order. Blocks while others read or write; they wait meanwhile.
