@@ -76,11 +76,11 @@ def test_the_status_fits_a_terminal(real_cluster: RealCluster, topic: str, tmp_p
 def test_the_threads_of_all_nodes_are_shown(real_cluster: RealCluster, topic: str, tmp_path: Path) -> None:
     with Swarm(real_cluster.bootstrap_servers, topic, tmp_path, "--metrics-port", "0") as swarm:
         swarm.wait_up(2, assigned=PARTITIONS)
-        entries = json.loads(says("threads", swarm, "--json"))
+        entries = [json.loads(line) for line in says("threads", swarm, "--json").splitlines()]
         workers = {(each["node"], each["owner"]) for each in entries if each["name"] == "awoke-worker-1"}
         assert workers == {(1, "awoke"), (2, "awoke")}
         assert "awoke-worker-1" in says("threads", swarm)
         with Process("threads", str(port_of(swarm)), "--json") as process:
             assert process.wait() == 0, process.output
-            assert {each["node"] for each in json.loads(process.output)} == {1, 2}
+            assert {json.loads(line)["node"] for line in process.output.splitlines()} == {1, 2}
         assert swarm.stop() == 0

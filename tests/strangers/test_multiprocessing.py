@@ -148,8 +148,12 @@ def test_what_a_killed_node_has_started_is_ended(mock_cluster: MockCluster, tmp_
     with in_three_modes(tmp_path, mock_cluster, HANGS, ["swarm"], env={"HANGS": ""}) as (run,):
         run.wait_for("left", 1)
         node = next(each["pid"] for each in run.notes("handled") if each["value"] == 7)
-        group = [pid for pid in processes_of(tmp_path) if os.getpgid(pid) == node]
-        assert len(group) == 3
+
+        def of_node() -> list[int]:
+            return [pid for pid in processes_of(tmp_path) if os.getpgid(pid) == node]
+
+        wait_until(lambda: len(of_node()) == 3, "its children run", 30)
+        group = of_node()
         signal_process(node, signal.SIGKILL)
         run.process.wait_for("has left processes behind, which are ended")
         wait_until(lambda: not set(group) & set(processes_of(tmp_path)), "they have ended", 30)

@@ -387,7 +387,7 @@ impl Reports {
     /// serve those of another connection next.
     pub(super) fn settle<T>(&self, call: impl FnOnce(&Client) -> T) -> T {
         let failed = self.failed();
-        let was_settling = IS_SETTLING.replace(true);
+        let was_settling = IS_SETTLING.with(|settling| settling.replace(true));
         let outcome = call(&self.client);
         IS_SETTLING.set(was_settling);
         if self.failed() != failed {
