@@ -214,6 +214,7 @@ OF_SHARED: dict[str, Callable[[ModeRun], None]] = {
 OF_OWN = "threads, connections, clients and event loops made at import"
 OF_STREAMS = "standard streams closed or replaced"
 ELSEWHERE = {
+    "SQLite's and LMDB's files opened at import": "test_embedded_databases",
     "native threads of libraries": "test_numpy",
     "spans and errors that are queued": "test_sentry",
     "processes that handlers start": "test_multiprocessing",
