@@ -313,7 +313,7 @@ class TablePartition(msgspec.Struct, kw_only=True, gc=False):
     partition: Integer
     rows: Integer
     size_bytes: Integer
-    """Of keys and values."""
+    """The bytes of all keys and values."""
     memory_bytes: Integer
     is_restored: bool
     """False: its rows are being read from the changelog, and its messages wait."""

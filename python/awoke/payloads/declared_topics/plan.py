@@ -46,7 +46,7 @@ class TopicPlan(NamedTuple):
 
 
 UNDECLARED = Declaration(None, None, {})
-"""Of a topic that routes only name: it must exist, and the rest is the brokers' choice."""
+"""Declares a topic that routes name and nothing describes: it must exist, and brokers choose the rest."""
 
 
 def plan_of(cluster: TopicCluster, topics: Mapping[str, Topic], named: Collection[str] = ()) -> TopicPlan:
