@@ -55,7 +55,7 @@ class FoundValues(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     origin: RowOrigin
     values: list[bytes | None]
-    """The values of the first keys, at least one, in order; a reply that would be too large has fewer than asked for."""
+    """The values of the first keys, at least one, in order; a reply that would be too large has fewer."""
 
 
 class RowPage(msgspec.Struct, array_like=True, frozen=True, gc=False):
