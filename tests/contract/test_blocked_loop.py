@@ -10,7 +10,7 @@ import pytest
 
 import awoke
 from awoke.observe.events import LoopBlocked
-from awoke.observe.loop_watch import BLOCKED_S
+from awoke.observe.loop_watch import BLOCKED_S, LoopWatch
 from awoke.testing.runs import Runs
 from tests.support.waiting import Collected
 
@@ -68,3 +68,20 @@ def test_a_loop_that_works_in_short_steps_is_not_told(awoke_run: Runs) -> None:
     probe.send("orders", b"")
     probe.idle()
     assert told.items == []
+
+
+def test_a_watch_that_is_stopped_while_it_looks_ends() -> None:
+    watch = LoopWatch("a loop", awoke.Events())
+    watch.new_loop().close()
+
+    class Late(threading.Event):
+        def clear(self) -> None:
+            watch._is_closed = True  # As `stop` does, from another thread, just before.
+            self.set()
+            super().clear()
+
+    watch._changed = Late()
+    thread = threading.Thread(target=watch._watch, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -94,8 +94,10 @@ class LoopWatch:
     def _watch(self) -> None:
         selector, reported_s = self._selector, None
         assert selector is not None
-        while not self._is_closed:
+        while True:
             self._changed.clear()
+            if self._is_closed:  # After `clear`, which may have taken what `stop` has set.
+                return
             selector.wanted = self._changed
             since_s = selector.busy_since_s
             if since_s is None or since_s == reported_s:
@@ -105,9 +107,9 @@ class LoopWatch:
             selector.wanted = None
             if (left_s := due_s - time.monotonic()) > 0:
                 self._changed.wait(left_s)
-                if self._is_closed or selector.busy_since_s != since_s:
+                if selector.busy_since_s != since_s:
                     continue
-            if time.monotonic() - due_s < LATE_S:
+            if not self._is_closed and time.monotonic() - due_s < LATE_S:
                 self._report(time.monotonic() - since_s)
             reported_s = since_s
 
