@@ -386,6 +386,19 @@ def test_a_dedup_that_says_nothing_is_refused(options: dict[str, Any], said: str
         awoke.Dedup(**options)
 
 
+def test_a_misspelt_field_of_an_id_fails_its_message(cluster: Cluster, topic: CreateTopic, awoke_run: Runs) -> None:
+    name, dead, app = topic("in", 1), topic("dead"), new_app(cluster)
+    retry = awoke.Retry(attempts=1)
+
+    @app.on(name, dedup=awoke.Dedup(field="idd", for_s=600), retry=retry, dead_letter=dead)
+    def take(message: awoke.Message[bytes]) -> None: ...
+
+    send(cluster, name, 1, 1)
+    probe = awoke_run(app)
+    probe.idle()
+    assert "no attribute 'idd'" in str(probe.failures[0].error)
+
+
 def test_dedup_is_refused_where_a_row_can_not_be_kept() -> None:
     app = awoke.App("shop")
     for options in ({"exactly_once": False}, {"concurrency": awoke.unordered(4)}):

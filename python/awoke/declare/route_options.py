@@ -151,12 +151,16 @@ class Dedup(msgspec.Struct, frozen=True, kw_only=True):
         checks.optional_seconds("Dedup", "for_s", self.for_s, "dedup", is_zero_allowed=False)
 
     def id_of(self, message: Message[Any, Any]) -> bytes | None:
-        """Returns the id of a message; None where it has none. Raises what the function raises."""
+        """Returns the id of a message; None where it has none.
+
+        Raises what the function raises; AttributeError: the value has no such field.
+        """
         if self.header is not None:
             return next((value for name, value in reversed(message.headers) if name == self.header), None)
         found: object = message.value if self.by is None else self.by(message)
         for name in () if self.field is None else self.field.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+            if found is not None:
+                found = found.get(name) if isinstance(found, Mapping) else getattr(found, name)
         if found is None or isinstance(found, bytes):
             return found
         return str(found).encode()
