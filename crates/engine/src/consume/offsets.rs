@@ -294,7 +294,8 @@ impl Offsets {
         let mut state = self.state();
         let Ok(entry) = state.entry(at, generation) else { return };
         match entry.rows.iter_mut().find(|(known, _)| *known == mark) {
-            Some((_, before)) => *before = until.max(*before),
+            // It may go back: the changelog was made again.
+            Some((_, before)) => *before = until,
             None => entry.rows.push((mark, until)),
         }
     }
@@ -407,6 +408,20 @@ mod tests {
         assert!(offsets.store(&at(), 1, position(10)).expect("assigned"));
         assert!(!offsets.store(&at(), 1, position(5)).expect("assigned"));
         assert_eq!(offsets.take_dirty(), [(at(), position(10), None)]);
+    }
+
+    #[test]
+    fn the_end_of_a_changelog_goes_with_each_commit_and_back_with_one_that_was_made_again() {
+        let offsets = Offsets::default();
+        offsets.open(&at(), 1, None, true);
+        offsets.resume_from(&at(), 1, end(10), vec![(7, 500)]);
+        assert_eq!((offsets.rows_until(&at(), 7), offsets.rows_until(&at(), 8)), (Some(500), None));
+        offsets.store(&at(), 1, position(11)).expect("assigned");
+        offsets.set_rows_until(&at(), 1, 7, 3);
+        let to_commit = offsets.for_transaction(&at(), 1).expect("assigned").expect("it is stored");
+        assert_eq!(to_commit.metadata.as_deref(), Some("awoke:rows=7:3;"));
+        offsets.rewind(&at(), 1, position(5));
+        assert_eq!(offsets.rows_until(&at(), 7), Some(3), "a seek does not change the changelog");
     }
 
     #[test]

@@ -260,6 +260,8 @@ class TableQueries(Extension):
         for group in runner.groups:
             for route in group.routes.values():
                 for table in route.written_tables:
+                    if table is route.seen:
+                        continue  # Ids are for the route alone.
                     committed = _committed_of(runner, group.group, str(route.topic))
                     self._served[table.name] = ServedTable(table, committed)
         self._changed, self._closing, self._has_topics = Signal(), threading.Event(), threading.Event()
